@@ -1,0 +1,251 @@
+// Package crew reads crews as people write them: YAML in Orkeon's layouts or as
+// CrewAI's pair of files, decoded strictly, with the place of every value.
+//
+// A crew is data. [Load] reads and checks its shape; [Crew.Validate] judges it
+// against a [Catalog] of what the host offers. Both report every problem at
+// once, and nothing is started by either.
+//
+//	c, err := crew.Load("crew.yaml")          // err is Issues
+//	issues := c.Validate(catalog, crew.Inputs{"topic": "tides"})
+package crew
+
+import (
+	"time"
+
+	"crewhost/config/strict"
+)
+
+// Pos, Issue and Issues are those of the strict decoder.
+type (
+	Pos    = strict.Pos
+	Issue  = strict.Issue
+	Issues = strict.Issues
+)
+
+// Text is a text with its place.
+type Text = strict.At[string]
+
+// Inputs are the variables of a run by name: {topic} in a text is replaced by
+// the value of "topic".
+type Inputs map[string]string
+
+// Process is how the tasks of a crew are run.
+type Process string
+
+// The six processes.
+const (
+	Sequential   Process = "sequential"
+	Hierarchical Process = "hierarchical"
+	Parallel     Process = "parallel"
+	Consensual   Process = "consensual"
+	Graph        Process = "graph"
+	Autonomous   Process = "autonomous"
+)
+
+// Crew is a crew as declared. Agents and tasks keep the order of the files.
+type Crew struct {
+	Path string // absolute: the file or the folder that was loaded
+	// Format is "orkeon" or "crewai".
+	Format string
+
+	Name           Text
+	Goal           Text
+	Process        Process
+	ProcessPos     Pos
+	Verbose        bool
+	Memory         bool
+	MemoryProvider Text
+	Planning       bool
+	ManagerAgent   Text
+	MaxRPM         strict.At[int]
+	LLM            *LLM
+	Graph          *GraphConfig
+	Links          []Link
+	Mounts         []Text
+	RAG            *RAG
+
+	Agents []*Agent
+	Tasks  []*Task
+
+	// Inputs are variables that the files themselves give (CrewAI's inputs).
+	Inputs Inputs
+}
+
+// Agent returns the agent of that key, or nil.
+func (c *Crew) Agent(key string) *Agent {
+	for _, a := range c.Agents {
+		if a.Key == key {
+			return a
+		}
+	}
+	return nil
+}
+
+// Task returns the task of that key, or nil.
+func (c *Crew) Task(key string) *Task {
+	for _, t := range c.Tasks {
+		if t.Key == key {
+			return t
+		}
+	}
+	return nil
+}
+
+// Agent is a member of a crew.
+type Agent struct {
+	Key string // the id in the file
+	Pos Pos
+
+	Role      Text // the key where the file gives none
+	Goal      Text
+	Backstory Text
+	Tools     []Text
+
+	AllowDelegation bool // true unless the file says false
+	MaxIter         int  // calls to the model in one task; 20 unless said
+	MaxRPM          strict.At[int]
+	Verbose         bool
+	LLM             *LLM
+	Guardrails      *Guardrails
+	Knowledge       []Knowledge
+	// MaxExecutionTime bounds one task of the agent; 0 means none.
+	MaxExecutionTime time.Duration
+}
+
+// Task is a piece of work.
+type Task struct {
+	Key string // the id in the file
+	Pos Pos
+
+	Description    Text
+	ExpectedOutput Text
+	Agent          Text // key of an agent; empty: the process chooses
+	Dependencies   []Text
+	Async          bool
+	HumanInput     bool
+	Context        []Named // extra context, in the file's order
+	Tools          []Text  // in addition to the agent's
+	Deliverable    *Deliverable
+	LLM            *LLM // llmOverride
+	Guardrails     *Guardrails
+}
+
+// Named is a named text.
+type Named struct {
+	Name  string
+	Value Text
+}
+
+// LLM overrides parts of the profile that a crew, an agent or a task uses. The
+// cascade is profile, crew, agent, task; unset fields inherit.
+type LLM struct {
+	Pos            Pos
+	Profile        Text
+	Model          Text
+	Temperature    *float64
+	MaxTokens      *int
+	TopP           *float64
+	Thinking       *Thinking
+	ResponseFormat Text // text, json_object, json_schema
+	ResponseSchema *ResponseSchema
+	Cache          *Cache
+}
+
+// Thinking asks a reasoning model to think; unset fields inherit.
+type Thinking struct {
+	Enabled      *bool
+	Effort       Text // low, medium, high, max
+	BudgetTokens *int
+}
+
+// ResponseSchema is the JSON Schema of an answer.
+type ResponseSchema struct {
+	Name   string // "response" unless said
+	Schema string // JSON
+	Strict bool   // true unless said
+	Pos    Pos
+}
+
+// Cache asks for prompt caching where the provider has it.
+type Cache struct {
+	System bool
+	Tools  bool
+	TTL    string
+}
+
+// Guardrails are rules that the prompt carries.
+type Guardrails struct {
+	Preset    Text // analysis, strict, creative
+	Header    string
+	Rules     []Text
+	ToolRules []ToolRules // in the file's order
+}
+
+// ToolRules are the rules of one tool.
+type ToolRules struct {
+	Tool  Text
+	Rules []Text
+}
+
+// Knowledge is a collection that an agent's prompts are enriched from.
+type Knowledge struct {
+	Collection       Text
+	TopK             int // 5 unless said
+	MinScore         *float64
+	Profile          string
+	MaxContextTokens int // 2000 unless said
+}
+
+// Deliverable is a file that a task leaves.
+type Deliverable struct {
+	Pos          Pos
+	Path         Text
+	Source       string // final_message, structured_output, tool_call, none
+	Format       string // markdown unless said
+	Sanitize     bool   // true unless said
+	SchemaPath   Text
+	SchemaInline Text
+}
+
+// GraphConfig bounds the graph process.
+type GraphConfig struct {
+	MaxRetryCycles  int    // 2 unless said
+	Preset          string // strict, default, permissive
+	MaxTransitions  *int
+	MaxStateVisits  *int
+	MaxTotalSeconds *int
+}
+
+// Link is a permission between crews on a hub.
+type Link struct {
+	To            Text
+	Direction     string // outbound, inbound, bidirectional
+	AllowedTopics []string
+}
+
+// RAG declares collections of documents.
+type RAG struct {
+	Pos         Pos
+	Collections []Collection
+	Profile     string // defaults.profile
+}
+
+// Collection is a collection of documents.
+type Collection struct {
+	Name      string
+	Sources   []Text
+	Strategy  string // recursive unless said
+	MaxTokens int    // 512 unless said
+	Overlap   int    // 64 unless said
+}
+
+// Catalog is what a crew is judged against: the names that the host offers.
+type Catalog interface {
+	// Tools returns the names of all tools, sorted.
+	Tools() []string
+	// Profiles returns the ids of all model profiles, sorted.
+	Profiles() []string
+	// Missing says why a tool is not there though a server was to offer it (a
+	// server that failed, a collision), or "".
+	Missing(tool string) string
+}
