@@ -1,0 +1,57 @@
+package event
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"sync"
+)
+
+// JSONL returns a sink that writes every event to w as one line of JSON, each
+// line in one Write, and a function that reports the first error of w.
+//
+// After an error nothing more is written: a line half out is the last one. The
+// run does not stop for it; who owns w asks for the error when the run is over.
+//
+//	sink, failed := event.JSONL(os.Stdout)
+//	stream := event.NewStream("run-1", time.Now, sink)
+//	…
+//	if err := failed(); err != nil { … }
+func JSONL(w io.Writer) (sink Sink, failed func() error) {
+	l := &lines{w: w}
+	return l.write, l.failed
+}
+
+type lines struct {
+	mu  sync.Mutex
+	w   io.Writer
+	err error
+}
+
+func (l *lines) write(e Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err != nil {
+		return
+	}
+	var line bytes.Buffer
+	enc := json.NewEncoder(&line) // it ends the value with a line feed
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(e)
+	if err == nil {
+		var n int
+		if n, err = l.w.Write(line.Bytes()); err == nil && n < line.Len() {
+			err = io.ErrShortWrite
+		}
+	}
+	if err != nil {
+		l.err = fmt.Errorf("writing event %d (%s): %w", e.Seq, e.Kind, err)
+	}
+}
+
+func (l *lines) failed() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
+}
