@@ -199,6 +199,7 @@ type APIError struct {
 	Code       string        // the vendor's code, may be empty
 	Message    string        // one line, without secrets
 	RetryAfter time.Duration // what the vendor asked for last, 0 if nothing
+	Temporary  bool          // whether the same request may succeed later
 	Err        error         // the cause; may be nil
 }
 

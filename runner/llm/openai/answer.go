@@ -1,0 +1,179 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"crewhost/runner/llm"
+)
+
+// The answer as servers send it, whole or in chunks. What servers bend is kept
+// raw.
+type (
+	answer struct {
+		Model   string          `json:"model"`
+		Choices []choice        `json:"choices"`
+		Usage   *usage          `json:"usage"`
+		Error   json.RawMessage `json:"error"`
+	}
+	choice struct {
+		Message      message `json:"message"`
+		Delta        message `json:"delta"`
+		FinishReason string  `json:"finish_reason"`
+	}
+	message struct {
+		Content          json.RawMessage `json:"content"`           // string, null or parts
+		ReasoningContent string          `json:"reasoning_content"` // DeepSeek, vLLM, …
+		Reasoning        json.RawMessage `json:"reasoning"`         // OpenRouter, Ollama, newer vLLM
+		Refusal          string          `json:"refusal"`
+		ToolCalls        []callPart      `json:"tool_calls"`
+		FunctionCall     *function       `json:"function_call"` // before there were tools
+	}
+	callPart struct {
+		Index    *int     `json:"index"`
+		ID       string   `json:"id"`
+		Function function `json:"function"`
+	}
+	function struct {
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments"` // string, null or the object itself
+	}
+	usage struct {
+		Prompt        *int `json:"prompt_tokens"`
+		Completion    *int `json:"completion_tokens"`
+		PromptDetails struct {
+			Cached int `json:"cached_tokens"`
+		} `json:"prompt_tokens_details"`
+		CompletionDetails struct {
+			Reasoning int `json:"reasoning_tokens"`
+		} `json:"completion_tokens_details"`
+		CacheHit int `json:"prompt_cache_hit_tokens"` // DeepSeek
+	}
+)
+
+// readWhole reads an answer that is not streamed.
+func readWhole(body io.Reader) (*llm.Response, error) {
+	text, err := io.ReadAll(body)
+	if err != nil {
+		return nil, fmt.Errorf("reading the answer: %w", err)
+	}
+	var ans answer
+	if err := json.Unmarshal(text, &ans); err != nil {
+		return nil, malformed("the answer is not the JSON of a chat completion", err)
+	}
+	if fault := inBand(ans.Error); fault != nil {
+		return nil, fault
+	}
+	if len(ans.Choices) == 0 {
+		return nil, malformed("the answer has no choices", nil)
+	}
+	var acc accumulator
+	first := ans.Choices[0]
+	acc.take(first.Message, nil)
+	for _, part := range first.Message.ToolCalls {
+		acc.calls.whole(part)
+	}
+	if f := first.Message.FunctionCall; f != nil {
+		acc.calls.whole(callPart{Function: *f})
+	}
+	acc.finish = first.FinishReason
+	acc.note(ans)
+	return acc.response(nil)
+}
+
+// malformed is an answer that cannot be used. It is not asked for again: the
+// server would be paid for the same once more.
+func malformed(what string, cause error) error {
+	if cause != nil {
+		what += ": " + cause.Error()
+	}
+	return &llm.APIError{Message: what, Err: cause}
+}
+
+// inBand returns the refusal that some servers put into a success.
+func inBand(raw json.RawMessage) error {
+	if isNull(raw) {
+		return nil
+	}
+	return llm.Refusal(append(append([]byte(`{"error":`), raw...), '}'))
+}
+
+func isNull(raw json.RawMessage) bool {
+	raw = bytes.TrimSpace(raw)
+	return len(raw) == 0 || bytes.Equal(raw, []byte("null"))
+}
+
+// textOf joins the text of a content: a string, or parts that are strings or
+// have a text.
+func textOf(raw json.RawMessage) string {
+	var s string
+	if isNull(raw) || json.Unmarshal(raw, &s) == nil {
+		return s
+	}
+	var parts []json.RawMessage
+	if json.Unmarshal(raw, &parts) != nil {
+		parts = []json.RawMessage{raw}
+	}
+	var b strings.Builder
+	for _, part := range parts {
+		var object struct {
+			Text json.RawMessage `json:"text"`
+		}
+		if json.Unmarshal(part, &s) == nil {
+			b.WriteString(s)
+		} else if json.Unmarshal(part, &object) == nil && json.Unmarshal(object.Text, &s) == nil {
+			b.WriteString(s)
+		}
+	}
+	return b.String()
+}
+
+// arguments returns the text that the model wrote. Servers that send the object
+// itself have parsed it already; its digits are kept (K31).
+func (f function) arguments() string {
+	var s string
+	if isNull(f.Arguments) || json.Unmarshal(f.Arguments, &s) == nil {
+		return s
+	}
+	return string(f.Arguments)
+}
+
+func (u *usage) tokens() llm.Usage {
+	if u == nil || u.Prompt == nil && u.Completion == nil {
+		return llm.Usage{}
+	}
+	out := llm.Usage{
+		CacheRead: max(u.PromptDetails.Cached, u.CacheHit),
+		Reasoning: u.CompletionDetails.Reasoning,
+		Measured:  true,
+	}
+	if u.Prompt != nil {
+		out.Input = *u.Prompt
+	}
+	if u.Completion != nil {
+		out.Output = *u.Completion
+	}
+	return out
+}
+
+// stopReason says a finish_reason in our terms. Whether tools are called is seen
+// by the calls and not by the reason, which servers get wrong; but an answer that
+// was cut or withheld is never taken for a whole one (K71).
+func stopReason(finish string, calls int) llm.StopReason {
+	switch finish {
+	case "length":
+		return llm.StopLength
+	case "content_filter":
+		return llm.StopFilter
+	}
+	switch {
+	case calls > 0:
+		return llm.StopTools
+	case finish == "stop":
+		return llm.StopEnd
+	}
+	return llm.StopUnknown
+}

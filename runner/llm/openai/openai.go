@@ -1,0 +1,162 @@
+// Package openai speaks the Chat Completions API: of OpenAI itself, and of the
+// many servers that offer it (vLLM, Ollama, llama.cpp, LM Studio, OpenRouter, …)
+// behind any base URL.
+//
+//	model, err := openai.New(openai.Config{
+//		BaseURL: "http://127.0.0.1:11434/v1",
+//		Model:   "qwen3",
+//	})
+//
+// Requests are built and sent with OpenAI's own SDK. Answers are decoded here and
+// not by the SDK, because compatible servers bend their form: content as null or
+// as a list of parts, reasoning in fields of their own or in <think> tags, calls
+// without index or with one index for all, arguments as an object (K73, K75).
+package openai
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	openai "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+
+	"crewhost/runner/llm"
+)
+
+// DefaultBaseURL is OpenAI's own API.
+const DefaultBaseURL = "https://api.openai.com/v1"
+
+// TokensField is the name of the field that bounds an answer.
+type TokensField string
+
+// The two names in use. OpenAI refuses the older one for reasoning models; many
+// compatible servers ignore the newer one.
+const (
+	MaxCompletionTokens TokensField = "max_completion_tokens"
+	MaxTokens           TokensField = "max_tokens"
+)
+
+// Config says which model to speak to, and how. Nothing else is consulted: the
+// environment variables that OpenAI's SDK knows (OPENAI_API_KEY,
+// OPENAI_BASE_URL, …) have no effect.
+type Config struct {
+	BaseURL string // up to and without /chat/completions; empty: DefaultBaseURL
+	APIKey  string // sent as a bearer token; empty: none is sent
+	Model   string // of requests that name none
+
+	// Timeout, IdleTimeout and MaxRetries are those of [llm.Exchange].
+	Timeout     time.Duration
+	IdleTimeout time.Duration
+	MaxRetries  *int
+
+	// TokensField is where a request's MaxTokens goes. Empty: the newer
+	// field for the hosts api.openai.com and *.openai.azure.com, the older
+	// one for every other. Where MaxTokens is 0 neither is sent.
+	TokensField TokensField
+
+	ProviderName string       // begins every error; empty: "openai"
+	HTTPClient   *http.Client // nil: the default client; redirects are never followed
+	Logger       *slog.Logger // nil: discard
+}
+
+// Model speaks to one server. It is safe for concurrent use.
+type Model struct {
+	chat     openai.ChatCompletionService
+	exchange llm.Exchange
+	model    string
+	tokens   TokensField
+}
+
+// New returns the model that c describes. Nothing is sent yet.
+func New(c Config) (*Model, error) {
+	if c.BaseURL == "" {
+		c.BaseURL = DefaultBaseURL
+	}
+	base, err := url.Parse(c.BaseURL)
+	switch {
+	case err != nil: // url.Parse repeats the URL, which may hold a secret
+		return nil, errors.New("openai: the base URL cannot be read")
+	case base.Scheme != "http" && base.Scheme != "https", base.Host == "":
+		return nil, errors.New("openai: the base URL must begin with http:// or https:// and name a host")
+	case base.User != nil:
+		return nil, errors.New("openai: the base URL must not hold credentials; use the API key")
+	}
+	if c.ProviderName == "" {
+		c.ProviderName = "openai"
+	}
+	switch host := base.Hostname(); {
+	case c.TokensField == MaxTokens, c.TokensField == MaxCompletionTokens:
+	case c.TokensField != "":
+		return nil, fmt.Errorf("openai: tokens field %q: want %s or %s", c.TokensField, MaxTokens, MaxCompletionTokens)
+	case host == "api.openai.com", strings.HasSuffix(host, ".openai.azure.com"):
+		c.TokensField = MaxCompletionTokens
+	default:
+		c.TokensField = MaxTokens
+	}
+
+	query := base.Query()
+	base.RawQuery, base.Fragment = "", ""
+	options := []option.RequestOption{
+		option.WithBaseURL(strings.TrimRight(base.String(), "/") + "/"),
+		option.WithHTTPClient(llm.HTTPClient(c.HTTPClient)),
+		option.WithMaxRetries(0), // the exchange repeats
+	}
+	for name, values := range query { // an API version, for example
+		for _, v := range values {
+			options = append(options, option.WithQueryAdd(name, v))
+		}
+	}
+	if c.APIKey != "" {
+		options = append(options, option.WithAPIKey(c.APIKey))
+	}
+	return &Model{
+		// The service, not openai.NewClient, which reads the environment.
+		chat: openai.NewChatCompletionService(options...),
+		exchange: llm.Exchange{
+			Provider:    c.ProviderName,
+			Secret:      c.APIKey,
+			Timeout:     c.Timeout,
+			IdleTimeout: c.IdleTimeout,
+			MaxRetries:  c.MaxRetries,
+			Logger:      c.Logger,
+		},
+		model:  c.Model,
+		tokens: c.TokensField,
+	}, nil
+}
+
+// Generate sends req and returns the answer. See [llm.Model] and
+// [llm.Exchange.Do] for errors and repetitions.
+//
+// An answer without choices is an [*llm.APIError], and so is a stream that ends
+// before its finish_reason or [DONE]. Calls arrive whole or not at all: parts
+// that belong to no call, or go on after one's end, are an error and never
+// glued together (K73).
+func (m *Model) Generate(ctx context.Context, req llm.Request) (*llm.Response, error) {
+	params, err := m.params(req)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m.exchange.Provider, err)
+	}
+	return m.exchange.Do(ctx, req.OnDelta, func(ctx context.Context, a *llm.Attempt) (*llm.Response, error) {
+		var raw *http.Response
+		options := []option.RequestOption{option.WithMiddleware(a.Middleware), option.WithResponseBodyInto(&raw)}
+		if req.OnDelta != nil {
+			options = append(slices.Clip(options), option.WithJSONSet("stream", true))
+		}
+		if _, err := m.chat.New(ctx, params, options...); err != nil {
+			return nil, err
+		}
+		defer raw.Body.Close()
+		if req.OnDelta != nil {
+			return readStream(raw, a.Deliver)
+		}
+		return readWhole(raw.Body)
+	})
+}
