@@ -58,7 +58,6 @@ func TestTruncateKeepsHeadAndTailAndCounts(t *testing.T) {
 	}
 }
 
-
 func FuzzTruncate(f *testing.F) {
 	f.Add("hello", 3)
 	f.Add(strings.Repeat("é", 500), 100)

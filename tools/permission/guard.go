@@ -1,0 +1,228 @@
+package permission
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"crewhost/tools"
+)
+
+// Approver asks a person about a call.
+type Approver interface {
+	// Approve returns the person's answer to the decision d, which is to ask,
+	// about r. It returns when ctx ends. A [Guard] makes one call at a time.
+	Approve(ctx context.Context, r Request, d Decision) (Answer, error)
+}
+
+// Answer is what a person said.
+type Answer struct {
+	Allow bool
+	// Reason is told to the model with a refusal; it may be empty.
+	Reason string
+}
+
+// Outcome says how a call through a [Guard] ended.
+type Outcome string
+
+// The outcomes.
+const (
+	Succeeded Outcome = "succeeded" // the tool ran
+	ToolError Outcome = "error"     // the tool ran and reported a failure
+	Denied    Outcome = "denied"    // the tool did not run
+	Refused   Outcome = "refused"   // no such tool, or bad arguments; it did not run
+	Failed    Outcome = "failed"    // the host could not carry the call out
+)
+
+// Observation is one call, after its end.
+type Observation struct {
+	Call     tools.Call
+	Request  Request
+	Decision Decision // the zero Decision where Outcome is Refused
+	Answer   *Answer  // what a person said, where one was asked
+	Outcome  Outcome
+	Err      error         // of Refused and Failed, and of a tool that panicked
+	Took     time.Duration // of the whole, waiting for a person included
+}
+
+// Guard is the way to the tools of a registry: no call reaches a tool but by a
+// decision of its policy. It is safe for concurrent use.
+type Guard struct {
+	// Observe, where set before the first call, is told of each call when it
+	// has ended, from the calling goroutine. It must be safe for concurrent
+	// use.
+	Observe func(Observation)
+
+	registry *tools.Registry
+	policy   *Policy
+	approver Approver
+	asking   chan struct{} // holds one token while a person is asked
+}
+
+// NewGuard returns a guard before the tools of registry. A nil approver means
+// that nobody can be asked: the policy's headless answer stands in.
+func NewGuard(registry *tools.Registry, policy *Policy, approver Approver) *Guard {
+	return &Guard{registry: registry, policy: policy, approver: approver, asking: make(chan struct{}, 1)}
+}
+
+// Definitions returns the definitions of all tools, sorted by name, those that
+// the policy denies included: what a call may do depends on its arguments.
+func (g *Guard) Definitions() []tools.Definition { return g.registry.Definitions() }
+
+// Call has the policy decide and then runs the tool. Arguments that are empty or
+// null reach the tool as {}; others reach it as they are (W8, K29).
+//
+// A denied call is a Result with IsError that says so, since the model should
+// read it; so is a tool's panic. An error is an [*tools.Error] with
+// CodeToolNotFound, CodeArgumentsInvalid or CodeCancelled, or the error of the
+// tool or the approver.
+func (g *Guard) Call(ctx context.Context, call tools.Call) (tools.Result, error) {
+	start := time.Now()
+	o := Observation{Call: call, Request: Request{Tool: call.Name, Agent: call.Agent, Arguments: call.Arguments}}
+	res, err := g.call(ctx, call, &o)
+	if g.Observe != nil {
+		o.Took = time.Since(start)
+		if err != nil {
+			o.Err = err
+		}
+		g.Observe(o)
+	}
+	return res, err
+}
+
+func (g *Guard) call(ctx context.Context, call tools.Call, o *Observation) (tools.Result, error) {
+	o.Outcome = Refused
+	tool, ok := g.registry.Lookup(call.Name)
+	if !ok {
+		return tools.Result{}, &tools.Error{Code: tools.CodeToolNotFound, Tool: call.Name, Detail: "there is no tool of this name"}
+	}
+	def := tool.Definition()
+	args, err := object(call.Arguments)
+	if err != nil {
+		return tools.Result{}, &tools.Error{Code: tools.CodeArgumentsInvalid, Server: def.Server, Tool: call.Name, Detail: err.Error()}
+	}
+	call.Arguments = args
+	o.Call, o.Request.Arguments = call, args
+	if def.Server != "" {
+		o.Request.Server, o.Request.ServerTool = def.Server, def.ServerName()
+	}
+
+	o.Decision = g.policy.Decide(o.Request)
+	refusal, err := g.settle(ctx, o)
+	if err != nil {
+		o.Outcome = Failed
+		return tools.Result{}, err
+	}
+	if refusal != "" {
+		o.Outcome = Denied
+		return tools.Failure(refusal), nil
+	}
+	if err := cancelled(ctx, call.Name); err != nil {
+		o.Outcome = Failed
+		return tools.Result{}, err
+	}
+	res, err := run(ctx, tool, call, o)
+	switch {
+	case err != nil:
+		o.Outcome = Failed
+	case res.IsError:
+		o.Outcome = ToolError
+	default:
+		o.Outcome = Succeeded
+	}
+	return res, err
+}
+
+// settle turns the decision into yes (no text) or into what a model is told.
+func (g *Guard) settle(ctx context.Context, o *Observation) (refusal string, err error) {
+	const final = " Repeating the call will not help; do without it, or say that it was not permitted."
+	d := o.Decision
+	switch {
+	case d.Verdict == Allow:
+		return "", nil
+	case d.Verdict != Ask:
+		return fmt.Sprintf("The policy denied this call of the tool %q: %s.", o.Request.Tool, d.Reason) + final, nil
+	case g.approver == nil && g.policy.Headless() == Allow:
+		return "", nil
+	case g.approver == nil:
+		return fmt.Sprintf("The policy denied this call of the tool %q: it needs a person's approval (%s), and nobody can be asked here.",
+			o.Request.Tool, d.Reason) + final, nil
+	}
+	answer, err := g.ask(ctx, o.Request, d)
+	if err != nil {
+		return "", err
+	}
+	o.Answer = &answer
+	if answer.Allow {
+		return "", nil
+	}
+	text := fmt.Sprintf("A person denied this call of the tool %q, which the policy had asked about (%s).", o.Request.Tool, d.Reason)
+	if answer.Reason != "" {
+		text += " Their reason: " + answer.Reason + "."
+	}
+	return text + final, nil
+}
+
+// ask puts the question when no other one is open.
+func (g *Guard) ask(ctx context.Context, r Request, d Decision) (Answer, error) {
+	select {
+	case g.asking <- struct{}{}:
+		defer func() { <-g.asking }()
+	case <-ctx.Done():
+	}
+	// Both ways may have been open.
+	if err := cancelled(ctx, r.Tool); err != nil {
+		return Answer{}, err
+	}
+	answer, err := g.approver.Approve(ctx, r, d)
+	if err != nil {
+		if stopped := cancelled(ctx, r.Tool); stopped != nil {
+			return Answer{}, stopped
+		}
+		return Answer{}, fmt.Errorf("asking for approval of tool %q: %w", r.Tool, err)
+	}
+	return answer, nil
+}
+
+// cancelled returns the error of a call that ended before its tool ran.
+func cancelled(ctx context.Context, tool string) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	return &tools.Error{
+		Code:   tools.CodeCancelled,
+		Tool:   tool,
+		Detail: "the call was cancelled before the tool ran",
+		Err:    context.Cause(ctx),
+	}
+}
+
+// run calls the tool and turns its panic into a failure of the tool. The stack
+// is for the observer; the model is told nothing of the host's insides.
+func run(ctx context.Context, tool tools.Tool, call tools.Call, o *Observation) (res tools.Result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			o.Err = fmt.Errorf("tool %q panicked: %v\n%s", call.Name, p, debug.Stack())
+			res, err = tools.Failure(fmt.Sprintf("The tool %q broke down while it ran. This is a fault of the tool, not of the call.", call.Name)), nil
+		}
+	}()
+	return tool.Call(ctx, call)
+}
+
+// object returns the arguments as one JSON object.
+func object(raw json.RawMessage) (json.RawMessage, error) {
+	trimmed := bytes.TrimSpace(raw)
+	switch {
+	case len(trimmed) == 0 || string(trimmed) == "null":
+		return json.RawMessage("{}"), nil
+	case !json.Valid(trimmed):
+		return nil, errors.New("the arguments are not valid JSON")
+	case trimmed[0] != '{':
+		return nil, errors.New("the arguments are not a JSON object")
+	}
+	return raw, nil
+}

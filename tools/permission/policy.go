@@ -1,0 +1,223 @@
+// Package permission decides who may call which tool, and stands in front of
+// every call.
+//
+// A [Policy] is pure: it looks at a [Request] and answers with a [Decision],
+// which names the rule that made it. A [Guard] is the one way from an agent, or
+// from another client, to the tools of a registry: it asks the policy, asks a
+// person where the policy says so, and then calls.
+//
+//	policy, err := permission.New(permission.Config{
+//		Allow: []permission.Rule{{Pattern: "mcp__files__*", Place: "crewhost.yaml:9"}},
+//		Deny:  []permission.Rule{{Pattern: "file_write:path=/etc/**", Place: "crewhost.yaml:11"}},
+//	})
+//	guard := permission.NewGuard(registry, policy, approver)
+//	res, err := guard.Call(ctx, tools.Call{Name: "file_write", Arguments: args})
+//
+// # Order
+//
+// A deny rule that matches wins over every ask rule, and an ask rule over every
+// allow rule. How specific a rule is, and where it stands, never matters; within
+// a class the first rule that matches is the one reported. What no rule matches
+// gets the default, which is to ask (A4).
+//
+// Annotations, titles and descriptions of a tool are the server's own words and
+// are not looked at (R4).
+//
+// # Patterns
+//
+// A pattern is a tool's name, and after a colon, where wanted, conditions on its
+// arguments:
+//
+//	file_read                       the tool of that name
+//	file_*                          every tool whose name starts with file_
+//	mcp__files__*                   every tool of the server files
+//	mcp__files                      the same
+//	mcp__files__delete_*            some tools of the server files
+//	file_write:path=/output/**      calls whose argument path is below /output
+//	http_api:method=GET,url=https://example.com/**
+//
+// In names, * stands for any characters and ? for one. In conditions * and ?
+// stop at a slash and ** does not. A backslash takes the meaning from the
+// character after it; [ ] { } ( ) and a leading ! are refused without one,
+// since they mean nothing here and would silently match nothing.
+//
+// The form mcp__<server>__<tool> speaks of the server that a tool came from and
+// of the name that the tool has there, so it matches a tool of a host-level
+// server that is registered under its plain name, too (A9). The server's name
+// ends at the first "__" of the pattern. A deny or ask rule is also tried with
+// each later "__" as that end, and against the registered name as plain text, so
+// that a clever name doesn't slip through; an allow rule is not, so that
+// mcp__a__* never opens the server "a__b".
+//
+// # Conditions
+//
+// A condition speaks of one member of the arguments, a string, a number or a
+// boolean. All conditions of a pattern must hold. Where a condition can't be
+// judged (the arguments are no JSON object, the member is a list or an object,
+// it is longer than 64 KiB), a deny or ask rule matches and an allow rule does
+// not. An absent or null member matches no condition.
+//
+// A value is compared as a path when the condition has a slash: cleaned, so that
+// /output/../etc/passwd is below /etc and not below /output. A deny or ask rule
+// also looks at the value as it was written, at members whose names differ in
+// letter case alone and at every one of repeated members, because a tool might;
+// an allow rule wants one spelling, once. Since only the tool knows what a
+// relative path is relative to, a deny or ask rule with an absolute path matches
+// a relative value wherever some folder would make it match, and an allow rule
+// matches none; [Config.Base] answers the question for built-in tools. In a
+// deny or ask condition without any slash, * does not stop at one: command=rm *
+// means "rm -rf /" too.
+package permission
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// Verdict is what a policy says to a call.
+type Verdict string
+
+// The verdicts.
+const (
+	Allow Verdict = "allow"
+	Ask   Verdict = "ask"
+	Deny  Verdict = "deny"
+)
+
+// Rule is a pattern, and where it was written.
+type Rule struct {
+	Pattern string
+	// Place says where the rule stands, as "file:line"; it may be empty.
+	Place string
+}
+
+// String returns the pattern, quoted, and its place.
+func (r Rule) String() string {
+	if r.Place == "" {
+		return fmt.Sprintf("%q", r.Pattern)
+	}
+	return fmt.Sprintf("%q (%s)", r.Pattern, r.Place)
+}
+
+// Config is what a policy is made of. The zero value asks about everything.
+type Config struct {
+	// Default is the verdict where no rule matches; empty is Ask.
+	Default Verdict
+	// Allow, Ask and Deny are the rules of each class.
+	Allow, Ask, Deny []Rule
+	// Headless is the answer to Ask where nobody can be asked: Allow or Deny;
+	// empty is Deny (R3).
+	Headless Verdict
+	// Base is the folder that built-in tools resolve relative paths against,
+	// such as "/output"; empty means that it is unknown.
+	Base string
+}
+
+// Policy decides about calls. It is immutable and safe for concurrent use. The
+// zero Policy, and a nil one, ask about everything and answer headless asks with
+// Deny.
+type Policy struct {
+	fallback Verdict
+	headless Verdict
+	base     string
+	classes  []class
+}
+
+// class is the rules of one verdict.
+type class struct {
+	verdict Verdict
+	rules   []compiled
+}
+
+// New returns the policy that c describes. The error joins every problem of c,
+// each naming the rule and its place.
+func New(c Config) (*Policy, error) {
+	var problems []error
+	p := &Policy{fallback: c.Default, headless: c.Headless, base: c.Base}
+	switch c.Default {
+	case "", Allow, Ask, Deny:
+	default:
+		problems = append(problems, fmt.Errorf("the default %q is none of allow, ask and deny", c.Default))
+	}
+	switch c.Headless {
+	case "", Allow, Deny:
+	default:
+		problems = append(problems, fmt.Errorf("the headless answer %q is neither allow nor deny", c.Headless))
+	}
+	for _, in := range []struct {
+		verdict Verdict
+		rules   []Rule
+	}{{Deny, c.Deny}, {Ask, c.Ask}, {Allow, c.Allow}} {
+		rules := make([]compiled, 0, len(in.rules))
+		for _, r := range in.rules {
+			rule, err := compile(r, in.verdict != Allow)
+			if err != nil {
+				problems = append(problems, fmt.Errorf("%s rule %s: %w", in.verdict, r, err))
+				continue
+			}
+			rules = append(rules, rule)
+		}
+		p.classes = append(p.classes, class{in.verdict, rules})
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Request is a call as a policy sees it.
+type Request struct {
+	// Tool is the registered name.
+	Tool string
+	// Server is the MCP server that the tool came from, or empty, and
+	// ServerTool the tool's name there.
+	Server, ServerTool string
+	// Agent is the key of the calling agent, or empty. No rule looks at it; it
+	// is for the person who is asked.
+	Agent string
+	// Arguments should be one JSON object; empty means none.
+	Arguments json.RawMessage
+}
+
+// Decision is a verdict and where it came from.
+type Decision struct {
+	Verdict Verdict
+	// Rule is the rule that decided, or nil for the default.
+	Rule *Rule
+	// Reason says the same in one line. It holds no argument's value.
+	Reason string
+}
+
+// Decide answers r. It looks at nothing but r and the rules.
+func (p *Policy) Decide(r Request) Decision {
+	if p == nil {
+		p = &Policy{}
+	}
+	m := matcher{request: r, base: p.base}
+	for _, c := range p.classes {
+		for i := range c.rules {
+			if rule := &c.rules[i]; m.matches(rule) {
+				source := rule.source
+				return Decision{
+					Verdict: c.verdict,
+					Rule:    &source,
+					Reason:  fmt.Sprintf("%s rule %s", c.verdict, source),
+				}
+			}
+		}
+	}
+	v := p.fallback
+	if v == "" {
+		v = Ask
+	}
+	return Decision{Verdict: v, Reason: fmt.Sprintf("no rule matches, and the default is %s", v)}
+}
+
+// Headless returns the answer to Ask where nobody can be asked: Allow or Deny.
+func (p *Policy) Headless() Verdict {
+	if p == nil || p.headless != Allow {
+		return Deny
+	}
+	return Allow
+}
