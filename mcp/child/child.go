@@ -25,7 +25,8 @@
 // descendants inherit. A process belongs to the tree if it is in the group,
 // if it carries the marker (read from /proc, so on Linux alone), or if its
 // parent belongs to the tree. That finds those which left the group with setsid
-// and those whose parents are gone. On Windows the tree is a job object.
+// and those whose parents are gone; only who has dropped environment, group and
+// parent alike is lost. On Windows the tree is a job object.
 //
 // # When the host ends
 //
@@ -138,7 +139,7 @@ type Process struct {
 
 // Exit is how a direct child ended.
 type Exit struct {
-	Code   int    // the exit status; -1 if a signal ended the process
+	Code   int    // the exit status; -1 if a signal ended the process, or nobody knows
 	Signal string // the name of that signal, such as "killed"; else empty
 }
 
@@ -176,6 +177,12 @@ func start(ctx context.Context, cfg Config, label string) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
+	if cfg.Dir != "" {
+		// The system's own error would be that of a missing command.
+		if _, err := os.Stat(cfg.Dir); err != nil {
+			return nil, fmt.Errorf("working directory: %w", err)
+		}
+	}
 	var pipes pipes
 	if err := pipes.open(); err != nil {
 		return nil, err
@@ -188,7 +195,7 @@ func start(ctx context.Context, cfg Config, label string) (*Process, error) {
 		marker:   rand.Text(),
 		stdin:    pipes.host[0],
 		stdout:   pipes.host[1],
-		stderr:   newTail(cfg.StderrLimit, cfg.Stderr),
+		stderr:   newTail(pipes.host[2], cfg.StderrLimit, cfg.Stderr),
 		done:     make(chan struct{}),
 	}
 	if p.shutdown <= 0 {
@@ -227,7 +234,7 @@ func start(ctx context.Context, cfg Config, label string) (*Process, error) {
 		return nil, err
 	}
 	p.guard.watch(p.tree)
-	p.running.Go(func() { p.stderr.drain(pipes.host[2]) })
+	p.running.Go(p.stderr.drain)
 	return p, nil
 }
 

@@ -37,11 +37,10 @@ func (p *Process) Kill() { p.tree.kill() }
 
 func (p *Process) end() error {
 	p.stdin.Close()
-	deadline := time.Now().Add(p.shutdown)
 	p.ended(p.shutdown / 2)
 	if !p.gone(time.Now()) {
 		p.tree.terminate()
-		if !p.gone(deadline) && !p.vanish(time.Now().Add(killMargin)) {
+		if !p.gone(time.Now().Add(p.shutdown/2)) && !p.vanish(time.Now().Add(killMargin)) {
 			p.stderr.close()
 			p.stdout.Close()
 			return fmt.Errorf("ending %s: killed, but not gone after %v", p.label, killMargin)

@@ -19,12 +19,11 @@ const (
 
 // A tail reads all of a stream, keeps its end, and passes its lines on.
 type tail struct {
+	src   *os.File
 	limit int
 	emit  func(line string)
 
 	mu   sync.Mutex
-	src  *os.File
-	shut bool
 	kept []byte // at most 2*limit
 	cut  bool   // whether something before kept was dropped
 
@@ -32,27 +31,20 @@ type tail struct {
 	drained chan struct{}
 }
 
-func newTail(limit int, emit func(string)) *tail {
+func newTail(src *os.File, limit int, emit func(string)) *tail {
 	if limit <= 0 {
 		limit = DefaultStderrLimit
 	}
-	return &tail{limit: limit, emit: emit, drained: make(chan struct{})}
+	return &tail{src: src, limit: limit, emit: emit, drained: make(chan struct{})}
 }
 
-// drain reads src until its end, or until close.
-func (t *tail) drain(src *os.File) {
+// drain reads to the end of the stream, or until close.
+func (t *tail) drain() {
 	defer close(t.drained)
-	defer src.Close()
-	t.mu.Lock()
-	t.src = src
-	shut := t.shut
-	t.mu.Unlock()
-	if shut {
-		return
-	}
+	defer t.src.Close()
 	buf := make([]byte, 16<<10)
 	for {
-		n, err := src.Read(buf)
+		n, err := t.src.Read(buf)
 		t.add(buf[:n])
 		if err != nil {
 			break
@@ -102,14 +94,7 @@ func (t *tail) settle() {
 }
 
 // close ends drain, whoever may hold the other end open.
-func (t *tail) close() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.shut = true
-	if t.src != nil {
-		t.src.Close()
-	}
-}
+func (t *tail) close() { t.src.Close() }
 
 func (t *tail) String() string {
 	t.mu.Lock()

@@ -21,20 +21,23 @@ type childInfo struct {
 
 // waitExit waits for a child to end without reaping it. Neither syscall nor unix has
 // waitid for macOS; package os makes the same call as this.
-func waitExit(pid int) syscall.WaitStatus {
+func waitExit(pid int) (syscall.WaitStatus, error) {
 	const idPid, exited = 1, 1 // P_PID, CLD_EXITED
 	var info childInfo
 	for {
 		_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, idPid, uintptr(pid),
 			uintptr(unsafe.Pointer(&info)), syscall.WEXITED|syscall.WNOWAIT, 0, 0)
-		if errno != syscall.EINTR {
+		if errno == 0 {
 			break
+		}
+		if errno != syscall.EINTR {
+			return 0, errno
 		}
 	}
 	if info.code == exited {
-		return syscall.WaitStatus(info.status & 0xff << 8)
+		return syscall.WaitStatus(info.status & 0xff << 8), nil
 	}
-	return syscall.WaitStatus(info.status & 0x7f)
+	return syscall.WaitStatus(info.status & 0x7f), nil
 }
 
 // hold stands in for a handle of a process, which macOS does not have.

@@ -11,9 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxEnviron is how much of a process's environment is searched for the marker.
-// It is the first entry, unless a descendant has put its environment in another order.
-const maxEnviron = 1 << 20
+// An environment is searched for the marker up to maxEnviron bytes. The marker is
+// its first entry, unless a descendant has put it in another order.
+const (
+	usualEnviron = 32 << 10
+	maxEnviron   = 2 << 20
+)
 
 func groupLeader() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
@@ -30,20 +33,23 @@ type childInfo struct {
 }
 
 // waitExit waits for a child to end without reaping it.
-func waitExit(pid int) syscall.WaitStatus {
+func waitExit(pid int) (syscall.WaitStatus, error) {
 	var info unix.Siginfo
 	for {
 		err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOWAIT, nil)
-		if err != unix.EINTR {
+		if err == nil {
 			break
 		}
+		if err != unix.EINTR {
+			return 0, err
+		}
 	}
-	ended := (*childInfo)(unsafe.Pointer(&info))
+	status := (*childInfo)(unsafe.Pointer(&info)).status
 	const exited = 1 // CLD_EXITED
 	if info.Code == exited {
-		return syscall.WaitStatus(ended.status & 0xff << 8)
+		return syscall.WaitStatus(status & 0xff << 8), nil
 	}
-	return syscall.WaitStatus(ended.status & 0x7f)
+	return syscall.WaitStatus(status & 0x7f), nil
 }
 
 // hold takes a handle of a process, so that a signal cannot reach another one
@@ -91,7 +97,15 @@ func processes(since uint64) []process {
 	defer dir.Close()
 	names, _ := dir.Readdirnames(-1)
 	all := make([]process, 0, len(names))
-	buf := make([]byte, maxEnviron)
+	buf := make([]byte, usualEnviron)
+	environ := func(pid int) []byte {
+		env := readProc(pid, "environ", buf)
+		for len(env) == len(buf) && len(buf) < maxEnviron {
+			buf = make([]byte, 8*len(buf))
+			env = readProc(pid, "environ", buf)
+		}
+		return env
+	}
 	var again []int
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
@@ -103,17 +117,17 @@ func processes(since uint64) []process {
 			continue
 		}
 		if !p.dead && p.start >= since {
-			environ := readProc(pid, "environ", buf)
-			if len(environ) == 0 {
+			env := environ(pid)
+			if len(env) == 0 {
 				again = append(again, len(all))
 			}
-			p.markers = markers(environ)
+			p.markers = markers(env)
 		}
 		all = append(all, p)
 	}
 	// A process shows no environment in the moment of its exec.
 	for _, i := range again {
-		all[i].markers = markers(readProc(all[i].pid, "environ", buf))
+		all[i].markers = markers(environ(all[i].pid))
 	}
 	return all
 }

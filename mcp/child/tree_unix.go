@@ -23,7 +23,8 @@ type tree struct {
 	census *census
 
 	mu       sync.Mutex
-	released bool // whether the pid may be someone else's by now
+	known    []process // members that were alive when last looked for
+	released bool      // whether the pid may be someone else's by now
 }
 
 // launch starts the child. The calling goroutine is locked to its thread.
@@ -47,7 +48,11 @@ func launch(path string, cfg Config, marker string, files [3]*os.File) (*tree, e
 
 // wait waits for the direct child to end and leaves it to be reaped.
 func (t *tree) wait() Exit {
-	status := waitExit(t.pid)
+	status, err := waitExit(t.pid)
+	if err != nil {
+		// Someone else in this process reaps all children.
+		return Exit{Code: -1}
+	}
 	if status.Signaled() {
 		return Exit{Code: -1, Signal: status.Signal().String()}
 	}
@@ -55,7 +60,11 @@ func (t *tree) wait() Exit {
 }
 
 // empty reports whether all of the tree has ended.
-func (t *tree) empty() bool { return len(members(t.census.take(), t.mark)) == 0 }
+func (t *tree) empty() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.find()) == 0
+}
 
 // terminate asks all of the tree to end.
 func (t *tree) terminate() { t.signal(syscall.SIGTERM) }
@@ -70,13 +79,22 @@ func (t *tree) signal(sig syscall.Signal) {
 		return
 	}
 	// Looked for before anybody dies: whose parent is gone is harder to find.
-	found := members(t.census.take(), t.mark)
+	found := t.find()
 	_ = syscall.Kill(-t.pid, sig)
 	for _, p := range found {
 		if p.group != t.pid {
 			p.signal(sig)
 		}
 	}
+}
+
+// find looks for the living members of the tree. One that was a member stays one until
+// it is dead, even if nothing tells it any more: a process that is ending
+// has lost its environment already, and its parent perhaps.
+func (t *tree) find() []process {
+	all := t.census.take()
+	t.known = members(all, t.mark, t.known...)
+	return t.known
 }
 
 // release reaps the direct child, which has ended, and so gives its pid free.
@@ -106,19 +124,25 @@ func (p process) signal(sig syscall.Signal) {
 	}
 }
 
-// members are the living processes of a tree, in the order of all. The host is none
-// of them, whatever its environment says.
-func members(all []process, m mark) []process {
+// members are the living processes of a tree, in the order of all: by their group, by
+// their marker, because they were before, or by their parent. The host is none of them,
+// whatever its environment says.
+func members(all []process, m mark, before ...process) []process {
 	host := os.Getpid()
 	group := m.pid
 	in := make(map[int]bool)
+	started := make(map[int]uint64)
+	for _, p := range before {
+		started[p.pid] = p.start
+	}
 	for _, p := range all {
 		if p.pid == m.pid && p.start != m.start {
 			group = 0 // the number was given out again
 		}
 	}
 	for _, p := range all {
-		in[p.pid] = group > 0 && p.group == group || strings.Contains(p.markers, m.marker)
+		start, was := started[p.pid]
+		in[p.pid] = group > 0 && p.group == group || strings.Contains(p.markers, m.marker) || was && start == p.start
 	}
 	in[host] = false
 	for grown := true; grown; {
