@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 )
@@ -225,6 +226,21 @@ func HTTPClient(c *http.Client) *http.Client {
 	own := *c
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &own
+}
+
+// ParseBaseURL reads the URL of an API. Its errors do not repeat the URL, which
+// may hold a secret; for the same reason credentials in it are refused.
+func ParseBaseURL(s string) (*url.URL, error) {
+	base, err := url.Parse(s)
+	switch {
+	case err != nil:
+		return nil, errors.New("the base URL cannot be read")
+	case base.Scheme != "http" && base.Scheme != "https", base.Host == "":
+		return nil, errors.New("the base URL must begin with http:// or https:// and name a host")
+	case base.User != nil:
+		return nil, errors.New("the base URL must not hold credentials; use the API key")
+	}
+	return base, nil
 }
 
 // watchedBody is a response's body with a bound on its length and, where it has

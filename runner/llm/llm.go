@@ -13,9 +13,11 @@
 package llm
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -135,6 +137,25 @@ type ToolCall struct {
 	// Arguments is the text that the model wrote, digit for digit (K31). It
 	// should be a JSON object, but a model may have written anything.
 	Arguments string `json:"arguments"`
+}
+
+// Object returns the arguments as an object, which is what a vendor's API wants
+// back in the next request: unchanged if they are one, {} if they are blank or
+// null (K29), and otherwise {"malformed_arguments": "…"} with the model's text,
+// because servers that parse them would refuse the whole conversation.
+func (c ToolCall) Object() json.RawMessage {
+	text := strings.TrimSpace(c.Arguments)
+	switch {
+	case strings.HasPrefix(text, "{") && json.Valid([]byte(text)):
+		return json.RawMessage(c.Arguments)
+	case text == "", text == "null":
+		return json.RawMessage("{}")
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(map[string]string{"malformed_arguments": c.Arguments}) // strings encode
+	return bytes.TrimSpace(b.Bytes())
 }
 
 // Delta is a piece of a streamed answer.

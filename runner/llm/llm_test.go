@@ -82,6 +82,21 @@ func TestRequestSurvivesJSON(t *testing.T) {
 	}
 }
 
+func TestToolCallObject(t *testing.T) { // K29, K31
+	for _, tt := range []struct{ arguments, want string }{
+		{`{"id":725653563933458433, "x":1e400}`, `{"id":725653563933458433, "x":1e400}`},
+		{"", "{}"}, {" \n", "{}"}, {"null", "{}"}, {"{}", "{}"},
+		{`{"a":`, `{"malformed_arguments":"{\"a\":"}`},
+		{`[1]`, `{"malformed_arguments":"[1]"}`},
+		{`{"a":1}{"b":2}`, `{"malformed_arguments":"{\"a\":1}{\"b\":2}"}`},
+		{`a<b`, `{"malformed_arguments":"a<b"}`},
+	} {
+		if got := string(llm.ToolCall{Arguments: tt.arguments}.Object()); got != tt.want {
+			t.Errorf("%q: got %s, want %s", tt.arguments, got, tt.want)
+		}
+	}
+}
+
 func TestEcho(t *testing.T) {
 	var streamed string
 	req := llm.Request{

@@ -15,11 +15,9 @@ package openai
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -79,14 +77,9 @@ func New(c Config) (*Model, error) {
 	if c.BaseURL == "" {
 		c.BaseURL = DefaultBaseURL
 	}
-	base, err := url.Parse(c.BaseURL)
-	switch {
-	case err != nil: // url.Parse repeats the URL, which may hold a secret
-		return nil, errors.New("openai: the base URL cannot be read")
-	case base.Scheme != "http" && base.Scheme != "https", base.Host == "":
-		return nil, errors.New("openai: the base URL must begin with http:// or https:// and name a host")
-	case base.User != nil:
-		return nil, errors.New("openai: the base URL must not hold credentials; use the API key")
+	base, err := llm.ParseBaseURL(c.BaseURL)
+	if err != nil {
+		return nil, fmt.Errorf("openai: %w", err)
 	}
 	if c.ProviderName == "" {
 		c.ProviderName = "openai"

@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -219,28 +218,10 @@ func assistant(m llm.Message) openai.ChatCompletionMessageParamUnion {
 				ID: c.ID,
 				Function: openai.ChatCompletionMessageFunctionToolCallFunctionParam{
 					Name:      c.Name,
-					Arguments: sentArguments(c.Arguments),
+					Arguments: string(c.Object()),
 				},
 			},
 		})
 	}
 	return openai.ChatCompletionMessageParamUnion{OfAssistant: &a}
-}
-
-// sentArguments is a call's arguments as the server gets them back: unchanged if
-// they are an object. Anything else is wrapped, because servers that parse them
-// for their prompt template fail on it, and with them the rest of the run.
-func sentArguments(text string) string {
-	trimmed := strings.TrimSpace(text)
-	if strings.HasPrefix(trimmed, "{") && json.Valid([]byte(trimmed)) {
-		return text
-	}
-	if trimmed == "" || trimmed == "null" {
-		return "{}"
-	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(map[string]string{"malformed_arguments": text}) // strings encode
-	return strings.TrimSpace(b.String())
 }
