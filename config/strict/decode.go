@@ -57,16 +57,24 @@ type Decoder struct {
 
 // Fail reports a problem at a place.
 func (d *Decoder) Fail(pos Pos, code, message, hint string) {
-	d.issues = append(d.issues, Issue{Pos: pos, Code: code, Message: message, Hint: hint})
+	d.issues = d.issues.add(Issue{Pos: pos, Code: code, Message: message, Hint: hint})
 }
 
 // Path names what is being decoded: "tasks.write.deliverable".
 func (d *Decoder) Path() string { return strings.Join(d.path, ".") }
 
-// Decode fills what into points to from n; step is added to the path.
-func (d *Decoder) Decode(n *Node, into any, step string) {
-	if step != "" {
-		d.path = append(d.path, step)
+// step returns a part of a path as it is shown: on one line and not too long.
+func step(name string) string {
+	if quoted := Quote(name); quoted != `"`+name+`"` {
+		return quoted
+	}
+	return name
+}
+
+// Decode fills what into points to from n; name is added to the path.
+func (d *Decoder) Decode(n *Node, into any, name string) {
+	if name != "" {
+		d.path = append(d.path, step(name))
 		defer func() { d.path = d.path[:len(d.path)-1] }()
 	}
 	if n == nil {
@@ -154,7 +162,7 @@ func (d *Decoder) WrongType(n *Node, want string) {
 	}
 	switch {
 	case want == String.String() && (n.Kind == Int || n.Kind == Float || n.Kind == Bool):
-		hint = "write it in quotes: " + strconv.Quote(n.Text)
+		hint = "write it in quotes: " + Quote(n.Text)
 	case want == Bool.String() && n.Kind == String:
 		hint = "write true or false"
 	case want == List.String() && n.Kind == String && len(n.Text) < 60:
@@ -171,7 +179,7 @@ func (d *Decoder) duration(n *Node, v reflect.Value) {
 	}
 	t, err := time.ParseDuration(n.Text)
 	if err != nil || t <= 0 {
-		d.Fail(n.Pos, CodeBadValue, fmt.Sprintf("%s: %q is not a duration above zero", d.Path(), n.Text), "write a number with a unit: 500ms, 30s, 2m")
+		d.Fail(n.Pos, CodeBadValue, fmt.Sprintf("%s: %s is not a duration above zero", d.Path(), Quote(n.Text)), "write a number with a unit: 500ms, 30s, 2m")
 		return
 	}
 	v.SetInt(int64(t))
@@ -183,7 +191,7 @@ func (d *Decoder) boolean(n *Node, v reflect.Value) {
 	}
 	b, err := strconv.ParseBool(n.Text)
 	if err != nil {
-		d.Fail(n.Pos, CodeBadValue, fmt.Sprintf("%s: %q is not true or false", d.Path(), n.Text), "")
+		d.Fail(n.Pos, CodeBadValue, fmt.Sprintf("%s: %s is not true or false", d.Path(), Quote(n.Text)), "")
 		return
 	}
 	v.SetBool(b)
@@ -193,9 +201,14 @@ func (d *Decoder) integer(n *Node, v reflect.Value) {
 	if !d.scalar(n, Int.String(), Int) {
 		return
 	}
+	if digits := strings.TrimLeft(n.Text, "+-"); len(digits) > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9' {
+		// Eight or ten? The versions of YAML disagree.
+		d.Fail(n.Pos, CodeBadValue, fmt.Sprintf("%s: %s begins with a zero", d.Path(), Quote(n.Text)), "write it without, or 0o… for an octal number")
+		return
+	}
 	i, err := strconv.ParseInt(n.Text, 0, 64)
 	if err != nil || v.OverflowInt(i) {
-		d.Fail(n.Pos, CodeBadValue, fmt.Sprintf("%s: %q is not an integer", d.Path(), n.Text), "")
+		d.Fail(n.Pos, CodeBadValue, fmt.Sprintf("%s: %s is not an integer", d.Path(), Quote(n.Text)), "")
 		return
 	}
 	v.SetInt(i)
@@ -207,7 +220,7 @@ func (d *Decoder) number(n *Node, v reflect.Value) {
 	}
 	f, err := strconv.ParseFloat(n.Text, 64)
 	if err != nil || f != f || f > 1e300 || f < -1e300 {
-		d.Fail(n.Pos, CodeBadValue, fmt.Sprintf("%s: %q is not a finite number", d.Path(), n.Text), "")
+		d.Fail(n.Pos, CodeBadValue, fmt.Sprintf("%s: %s is not a finite number", d.Path(), Quote(n.Text)), "")
 		return
 	}
 	v.SetFloat(f)
@@ -309,6 +322,9 @@ func (d *Decoder) structure(n *Node, v reflect.Value) {
 }
 
 func (d *Decoder) unknown(e Entry, fs []field) {
+	if d.issues.full() {
+		return
+	}
 	// The hint offers the spelling that the writer uses: snake_case to one who
 	// writes snake_case.
 	var all, usual []string
@@ -324,7 +340,7 @@ func (d *Decoder) unknown(e Entry, fs []field) {
 	} else {
 		hint = DidYouMean(e.Key, usual)
 	}
-	d.Fail(e.KeyPos, CodeUnknownKey, fmt.Sprintf("unknown key %q%s", e.Key, d.in()), hint)
+	d.Fail(e.KeyPos, CodeUnknownKey, fmt.Sprintf("unknown key %s%s", Quote(e.Key), d.in()), hint)
 }
 
 func (d *Decoder) in() string {

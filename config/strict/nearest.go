@@ -1,7 +1,6 @@
 package strict
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,17 +10,34 @@ import (
 
 // Nearest returns the known word that word was probably meant to be, or "".
 // Case, underscores and hyphens count for nothing; else a third of the word's
-// letters may differ.
+// letters may differ. A word of more than 64 bytes is near none.
 func Nearest(word string, known []string) string {
+	if len(word) > 64 {
+		return ""
+	}
 	fold := strings.NewReplacer("_", "", "-", "").Replace
 	best, bestDistance := "", max(1, len([]rune(word))/3)+1
 	for _, k := range known {
-		d := levenshtein.ComputeDistance(fold(strings.ToLower(word)), fold(strings.ToLower(k)))
+		d := distance(fold(strings.ToLower(word)), fold(strings.ToLower(k)))
 		if d < bestDistance || d == bestDistance && best != "" && k < best {
 			best, bestDistance = k, d
 		}
 	}
 	return best
+}
+
+// distance is the number of letters to change, with two neighbours swapped, the
+// commonest slip of all, as one.
+func distance(a, b string) int {
+	if i := 0; len(a) == len(b) && a != b {
+		for a[i] == b[i] {
+			i++
+		}
+		if i+1 < len(a) && a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:] {
+			return 1
+		}
+	}
+	return levenshtein.ComputeDistance(a, b)
 }
 
 // DidYouMean returns a hint that names the nearest known word or, where none
@@ -37,16 +53,12 @@ func DidYouMean(word string, known []string) string {
 	return "known: " + strings.Join(slices.Compact(sorted), ", ")
 }
 
-func sortEntries(entries []Entry) {
-	slices.SortFunc(entries, func(a, b Entry) int {
-		return cmp.Or(cmp.Compare(a.KeyPos.Line, b.KeyPos.Line), cmp.Compare(a.KeyPos.Column, b.KeyPos.Column), cmp.Compare(a.Key, b.Key))
-	})
-}
-
-func atoi(s string) int {
-	n, err := strconv.Atoi(strings.TrimSpace(s))
-	if err != nil {
-		return 0
+// short cuts what a parser says about a document, which may hold much of it.
+func short(message string) string {
+	const longest = 200
+	message = strings.Join(strings.Fields(message), " ")
+	if r := []rune(message); len(r) > longest {
+		return string(r[:longest]) + "…"
 	}
-	return n
+	return message
 }

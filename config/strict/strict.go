@@ -17,6 +17,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -75,6 +76,32 @@ func (is Issues) Error() string {
 		lines[n] = i.Error()
 	}
 	return strings.Join(lines, "\n")
+}
+
+// maxIssues is the number of problems after which no more are listed: nobody
+// reads further, and a hostile file has as many as it likes.
+const maxIssues = 500
+
+func (is Issues) full() bool { return len(is) > maxIssues }
+
+func (is Issues) add(i Issue) Issues {
+	switch {
+	case is.full():
+		return is
+	case len(is) == maxIssues:
+		i = Issue{Pos: Pos{File: i.File}, Code: CodeTooLarge, Message: fmt.Sprintf("more than %d problems; the rest is not listed", maxIssues)}
+	}
+	return append(is, i)
+}
+
+// Quote returns a word of a document in quotes for a message, on one line, and
+// cut where it is long.
+func Quote(s string) string {
+	const longest = 80
+	if r := []rune(s[:min(len(s), 4*longest)]); len(r) > longest || len(s) > 4*longest {
+		return strconv.Quote(string(r[:min(len(r), longest)]) + "…")
+	}
+	return strconv.Quote(s)
 }
 
 // Sort orders the issues by file, line, column, code and message.

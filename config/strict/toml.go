@@ -1,8 +1,10 @@
 package strict
 
 import (
+	"bytes"
 	"errors"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,9 +13,19 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// toml decodes a document and then puts its keys at their places: the decoder
-// knows what the document means, the syntax tree knows where its keys stand.
-func (p *parser) toml(data []byte) (*Node, Issues) {
+// toml decodes a document and puts its keys at their places: the decoder knows
+// what the document means, the syntax tree knows where its keys stand and in
+// which order.
+func (p *parser) toml(data []byte) *Node {
+	at := newOffsets(p.file, data)
+	if offset, ok := p.tomlNesting(data); !ok {
+		p.refuse(at.at(offset), p.tooDeep())
+		return nil
+	}
+	root := p.tomlPlaces(at, data)
+	if p.full {
+		return nil
+	}
 	var doc map[string]any
 	if err := toml.Unmarshal(data, &doc); err != nil {
 		pos, message := Pos{File: p.file}, err.Error()
@@ -22,40 +34,104 @@ func (p *parser) toml(data []byte) (*Node, Issues) {
 			pos.Line, pos.Column = de.Position()
 			message = strings.TrimPrefix(message, "toml: ")
 		}
-		p.fail(pos, CodeSyntax, message, "")
-		return nil, p.issues
+		p.fail(pos, CodeSyntax, short(message), "")
+		return nil
 	}
 	if len(doc) == 0 {
-		return nil, nil
+		return nil
 	}
-	n := p.tomlValue(doc, "", tomlPlaces(p.file, data), Pos{p.file, 1, 1}, 1)
-	if p.full {
-		return nil, p.issues
-	}
-	return n, p.issues
+	p.nodes = 0 // the walk over the places counted what is counted now
+	return p.tomlValue(doc, root, 1)
 }
 
-func (p *parser) tomlValue(v any, path string, places map[string]Pos, around Pos, depth int) *Node {
-	pos, ok := places[path]
-	if !ok {
-		pos = around
+// tomlNesting finds where the document nests too deep, knowing strings and
+// comments: the parser is recursive.
+func (p *parser) tomlNesting(data []byte) (at int, ok bool) {
+	n := nesting{limit: p.limits.Depth}
+	for i := 0; i < len(data); i++ {
+		switch b := data[i]; {
+		case b == '#':
+			for i < len(data) && data[i] != '\n' {
+				i++
+			}
+		case b == '"' || b == '\'':
+			i = tomlString(data, i)
+		case b == '\n' && n.depth < 0:
+			n.depth = 0
+		case !n.byte(b):
+			return i, false
+		}
 	}
-	n := &Node{Pos: pos, Kind: String}
-	if !p.spend(pos, depth) {
+	return 0, true
+}
+
+// tomlString returns the offset of the last byte of the string that begins at i.
+func tomlString(data []byte, i int) int {
+	quote := data[i]
+	if three := bytes.Repeat([]byte{quote}, 3); bytes.HasPrefix(data[i:], three) {
+		for i += 3; i < len(data) && !bytes.HasPrefix(data[i:], three); i++ {
+			if quote == '"' && data[i] == '\\' {
+				i++
+			}
+		}
+		return i + 2
+	}
+	for i++; i < len(data) && data[i] != quote && data[i] != '\n'; i++ {
+		if quote == '"' && data[i] == '\\' {
+			i++
+		}
+	}
+	return i
+}
+
+// place is where a value of a TOML document was first named, and what is in it.
+type place struct {
+	pos      Pos
+	order    int               // among all places, as they were met
+	children map[string]*place // keys of a table, or indices of an array
+	tables   int               // of an array of tables
+}
+
+func (pl *place) child(key string) *place {
+	if pl == nil {
+		return nil
+	}
+	return pl.children[key]
+}
+
+func (p *parser) tomlValue(v any, at *place, depth int) *Node {
+	n := &Node{Pos: at.pos, Kind: String}
+	if !p.spend(n.Pos, depth) {
 		return n
+	}
+	under := func(key string) *place {
+		if c := at.child(key); c != nil {
+			return c
+		}
+		return &place{pos: at.pos}
 	}
 	switch v := v.(type) {
 	case map[string]any:
 		n.Kind = Map
-		for key, value := range v {
-			child := p.tomlValue(value, path+"\x00"+key, places, pos, depth+1)
-			n.Entries = append(n.Entries, Entry{Key: key, KeyPos: child.Pos, Value: child})
+		order := make(map[string]int, len(v))
+		for key := range v {
+			order[key] = under(key).order
+			n.Entries = append(n.Entries, Entry{Key: key})
 		}
-		sortEntries(n.Entries)
+		slices.SortFunc(n.Entries, func(a, b Entry) int {
+			if d := order[a.Key] - order[b.Key]; d != 0 {
+				return d
+			}
+			return strings.Compare(a.Key, b.Key)
+		})
+		for i, e := range n.Entries {
+			child := p.tomlValue(v[e.Key], under(e.Key), depth+1)
+			n.Entries[i].KeyPos, n.Entries[i].Value = child.Pos, child
+		}
 	case []any:
 		n.Kind = List
 		for i, value := range v {
-			n.Items = append(n.Items, p.tomlValue(value, path+"\x00"+strconv.Itoa(i), places, pos, depth+1))
+			n.Items = append(n.Items, p.tomlValue(value, under(strconv.Itoa(i)), depth+1))
 		}
 	case bool:
 		n.Kind, n.Text = Bool, strconv.FormatBool(v)
@@ -76,61 +152,83 @@ func (p *parser) tomlValue(v any, path string, places map[string]Pos, around Pos
 	return n
 }
 
-// tomlPlaces maps the path of each key to where it is first written.
-func tomlPlaces(file string, data []byte) map[string]Pos {
-	places := map[string]Pos{}
-	at := newOffsets(file, data)
-	arrays := map[string]int{} // tables seen of each array of tables
-	table := ""
-	var parser unstable.Parser
-	parser.Reset(data)
-
-	walk := func(base string, keys unstable.Iterator) string {
-		path := base
+// tomlPlaces walks the syntax tree and notes where each key is first written.
+// It spends the budget, so that a document is refused before it is decoded.
+func (p *parser) tomlPlaces(at *offsets, data []byte) *place {
+	root := &place{pos: Pos{p.file, 1, 1}, children: map[string]*place{}}
+	order := 0
+	enter := func(in *place, key string, pos Pos) *place {
+		c := in.children[key]
+		if c == nil {
+			order++
+			c = &place{pos: pos, order: order, children: map[string]*place{}}
+			in.children[key] = c
+		}
+		return c
+	}
+	// walk goes down a dotted key. A table of an array of tables is its last.
+	walk := func(in *place, depth int, keys unstable.Iterator) (*place, int) {
 		for keys.Next() {
 			key := keys.Node()
-			path += "\x00" + string(key.Data)
-			if _, seen := places[path]; !seen {
-				places[path] = at.at(int(key.Raw.Offset))
+			pos := at.at(int(key.Raw.Offset))
+			depth++
+			if !p.spend(pos, depth) || !p.key(string(key.Data), pos) {
+				break
 			}
-			if count, ok := arrays[path]; ok && !keys.IsLast() {
-				path += "\x00" + strconv.Itoa(count-1)
+			in = enter(in, string(key.Data), pos)
+			if in.tables > 0 && !keys.IsLast() {
+				in = enter(in, strconv.Itoa(in.tables-1), pos)
 			}
 		}
-		return path
+		return in, depth
 	}
-	var inline func(path string, value *unstable.Node)
-	inline = func(path string, value *unstable.Node) {
+	var inline func(in *place, depth int, value *unstable.Node)
+	inline = func(in *place, depth int, value *unstable.Node) {
 		switch value.Kind {
 		case unstable.InlineTable:
-			for it := value.Children(); it.Next(); {
+			for it := value.Children(); it.Next() && !p.full; {
 				kv := it.Node()
-				inline(walk(path, kv.Key()), kv.Value())
+				inner, d := walk(in, depth, kv.Key())
+				inline(inner, d, kv.Value())
 			}
 		case unstable.Array:
 			i := 0
-			for it := value.Children(); it.Next(); i++ {
-				inline(path+"\x00"+strconv.Itoa(i), it.Node())
+			for it := value.Children(); it.Next() && p.spend(in.pos, depth+1); {
+				item := it.Node()
+				if item.Kind == unstable.Comment {
+					continue
+				}
+				pos := in.pos
+				if item.Raw.Length > 0 {
+					pos = at.at(int(item.Raw.Offset))
+				}
+				inline(enter(in, strconv.Itoa(i), pos), depth+1, item)
+				i++
 			}
 		}
 	}
-	for parser.NextExpression() {
+	var parser unstable.Parser
+	parser.Reset(data)
+	table, depth := root, 1
+	for !p.full && parser.NextExpression() {
 		switch e := parser.Expression(); e.Kind {
 		case unstable.Table:
-			table = walk("", e.Key())
-			if count, ok := arrays[table]; ok {
-				table += "\x00" + strconv.Itoa(count-1)
+			table, depth = walk(root, 1, e.Key())
+			if table.tables > 0 {
+				table = enter(table, strconv.Itoa(table.tables-1), table.pos)
 			}
 		case unstable.ArrayTable:
-			path := walk("", e.Key())
-			table = path + "\x00" + strconv.Itoa(arrays[path])
-			arrays[path]++
+			array, d := walk(root, 1, e.Key())
+			pos := array.pos
 			for it := e.Key(); it.Next(); {
-				places[table] = at.at(int(it.Node().Raw.Offset))
+				pos = at.at(int(it.Node().Raw.Offset))
 			}
+			table, depth = enter(array, strconv.Itoa(array.tables), pos), d+1
+			array.tables++
 		case unstable.KeyValue:
-			inline(walk(table, e.Key()), e.Value())
+			inner, d := walk(table, depth, e.Key())
+			inline(inner, d, e.Value())
 		}
 	}
-	return places
+	return root
 }
