@@ -1,0 +1,247 @@
+// Package mount is the file system that tools see: folders of the host, mounted
+// at virtual paths with rights.
+//
+// A [Mount] says which folder appears where, and what may be done below it. An
+// [FS] holds several of them open. A tool speaks virtual paths alone, and so does
+// every error of an FS: where a folder really is, no model learns.
+//
+//	m, err := mount.Parse("./out:/output:rw;drafts:ro")
+//	fsys, err := mount.Open([]mount.Mount{m.In(dir)})
+//	defer fsys.Close()
+//	err = fsys.WriteFile("/output/report.md", data)
+//
+// # Paths
+//
+// A path is cleaned first, so that "." and ".." mean what they say before any
+// right is looked at. The mount with the longest matching root holds it; within
+// the mount, the longest matching sub-path gives the rights. Symbolic links are
+// followed, step by step, as long as they stay inside their mount, and the rights
+// are those of the place that they lead to. A relative path is resolved against
+// [FS.Base].
+//
+// Folders are held by [os.Root], which no path leaves even where somebody swaps
+// folders for links meanwhile. Devices, pipes and sockets are refused, without
+// being opened.
+package mount
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Rights say what may be done with files and folders.
+type Rights string
+
+// The rights. Everything can be read.
+const (
+	ReadOnly Rights = "ro"
+	// ReadWrite allows to create, change and remove.
+	ReadWrite Rights = "rw"
+	// NoDelete allows to create and change, and not to remove.
+	NoDelete Rights = "rwnd"
+)
+
+// CanWrite reports whether files may be created and changed.
+func (r Rights) CanWrite() bool { return r == ReadWrite || r == NoDelete }
+
+// CanRemove reports whether files may be removed.
+func (r Rights) CanRemove() bool { return r == ReadWrite }
+
+// Mount is a folder of the host at a virtual path.
+type Mount struct {
+	// Physical is the folder. Open resolves a relative one against the
+	// working directory; see [Mount.In].
+	Physical string
+	// Virtual is where it appears: a clean absolute path other than "/".
+	Virtual string
+	Rights  Rights
+	// Subs are the folders and files below that have other rights.
+	Subs []Sub
+}
+
+// Sub is the rights of a part of a mount.
+type Sub struct {
+	Path   string // relative to the mount, clean
+	Rights Rights
+}
+
+// In returns m with a relative physical path resolved against dir.
+func (m Mount) In(dir string) Mount {
+	if !filepath.IsAbs(m.Physical) {
+		m.Physical = filepath.Join(dir, m.Physical)
+	}
+	return m
+}
+
+// String returns the specification that Parse reads.
+func (m Mount) String() string {
+	physical := m.Physical
+	if strings.ContainsAny(physical, ":;") || strings.IndexAny(physical, `"'`) == 0 {
+		quote := `"`
+		if strings.Contains(physical, quote) {
+			quote = "'"
+		}
+		physical = quote + physical + quote
+	}
+	spec := physical + ":" + m.Virtual + ":" + string(m.Rights)
+	for _, s := range m.Subs {
+		spec += ";" + s.Path + ":" + string(s.Rights)
+	}
+	return spec
+}
+
+// The virtual roots that a host mounts for itself.
+var reserved = []string{"/crew", "/credentials", "/llm-logs", "/sandbox", "/script"}
+
+const (
+	maxPath      = 4096 // bytes of a path
+	maxComponent = 255  // bytes of one name in it
+	maxSpec      = 16 << 10
+)
+
+// Parse reads a specification of the form
+//
+//	physical:virtual:rights[;sub:rights…]
+//
+// where rights are ro, rw or rwnd and sub is relative to the virtual path. A
+// physical path that holds a colon or a semicolon stands in single or double
+// quotes; a drive letter needs none.
+func Parse(spec string) (Mount, error) {
+	m, err := parse(spec)
+	if err != nil {
+		return Mount{}, fmt.Errorf("mount %q: %w", spec, err)
+	}
+	return m, nil
+}
+
+func parse(spec string) (Mount, error) {
+	if len(spec) > maxSpec {
+		return Mount{}, fmt.Errorf("longer than %d bytes", maxSpec)
+	}
+	if !utf8.ValidString(spec) || strings.ContainsFunc(spec, unicode.IsControl) {
+		return Mount{}, errors.New("holds control characters or is no UTF-8")
+	}
+	var m Mount
+	rest := spec
+	if spec != "" && (spec[0] == '"' || spec[0] == '\'') {
+		end := strings.IndexByte(spec[1:], spec[0])
+		if end < 0 {
+			return Mount{}, errors.New("the quote is not closed")
+		}
+		m.Physical, rest = spec[1:1+end], spec[end+2:]
+		if !strings.HasPrefix(rest, ":") {
+			return Mount{}, errors.New("a colon must follow the closing quote")
+		}
+		rest = rest[1:]
+	}
+	parts := strings.Split(rest, ";")
+	fields := strings.Split(parts[0], ":")
+	if m.Physical == "" && len(fields) == 4 && len(fields[0]) == 1 && asciiLetter(fields[0][0]) &&
+		(strings.HasPrefix(fields[1], `\`) || strings.HasPrefix(fields[1], "/")) {
+		fields = append([]string{fields[0] + ":" + fields[1]}, fields[2:]...)
+	}
+	if spec != rest {
+		fields = append([]string{m.Physical}, fields...)
+	}
+	if len(fields) != 3 {
+		return Mount{}, errors.New(`not of the form physical:virtual:rights, as in ./out:/output:rw (quote a physical path that holds ":" or ";")`)
+	}
+	m.Physical, m.Virtual, m.Rights = fields[0], fields[1], Rights(fields[2])
+	for _, part := range parts[1:] {
+		at := strings.LastIndexByte(part, ':')
+		if at < 0 {
+			return Mount{}, fmt.Errorf("%q is not of the form sub:rights", part)
+		}
+		m.Subs = append(m.Subs, Sub{Path: part[:at], Rights: Rights(part[at+1:])})
+	}
+	if err := m.check(); err != nil {
+		return Mount{}, err
+	}
+	return m, nil
+}
+
+func asciiLetter(b byte) bool { return 'a' <= b|0x20 && b|0x20 <= 'z' }
+
+// check reports the first fault of m.
+func (m Mount) check() error {
+	switch {
+	case m.Physical == "":
+		return errors.New("no folder is named")
+	case !strings.HasPrefix(m.Virtual, "/"):
+		return fmt.Errorf(`the virtual path %q does not start with "/"`, m.Virtual)
+	case m.Virtual == "/":
+		return errors.New(`"/" can't be mounted; give the folder a name, such as /data`)
+	case path.Clean(m.Virtual) != m.Virtual:
+		return fmt.Errorf("the virtual path %q is not clean; write %s", m.Virtual, path.Clean(m.Virtual))
+	}
+	if err := checkName(m.Virtual); err != nil {
+		return fmt.Errorf("the virtual path %q: %w", m.Virtual, err)
+	}
+	for _, r := range reserved {
+		if within(m.Virtual, r) {
+			return fmt.Errorf("%s is reserved for the host itself (reserved are %s); take another name", r, strings.Join(reserved, ", "))
+		}
+	}
+	if err := checkRights(m.Rights); err != nil {
+		return err
+	}
+	var seen []string
+	for _, s := range m.Subs {
+		if s.Path == "" || path.IsAbs(s.Path) || path.Clean(s.Path) != s.Path || !filepath.IsLocal(s.Path) || s.Path == "." {
+			return fmt.Errorf("the sub-path %q is not a clean path below the mount, such as drafts or a/b", s.Path)
+		}
+		if err := checkName(s.Path); err != nil {
+			return fmt.Errorf("the sub-path %q: %w", s.Path, err)
+		}
+		if slices.Contains(seen, s.Path) {
+			return fmt.Errorf("the sub-path %q has rights twice", s.Path)
+		}
+		seen = append(seen, s.Path)
+		if err := checkRights(s.Rights); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkRights(r Rights) error {
+	switch r {
+	case ReadOnly, ReadWrite, NoDelete:
+		return nil
+	}
+	return fmt.Errorf("the rights %q are none of ro, rw and rwnd", string(r))
+}
+
+// checkName refuses what no path of an FS may hold.
+func checkName(p string) error {
+	switch {
+	case p == "":
+		return &reason{"the path is empty", errInvalid}
+	case strings.IndexByte(p, 0) >= 0:
+		return &reason{"the path holds a NUL byte", errInvalid}
+	case !utf8.ValidString(p):
+		return &reason{"the path is not valid UTF-8", errInvalid}
+	case strings.Contains(p, `\`):
+		return &reason{`the path holds a backslash; folders are separated by "/"`, errInvalid}
+	case len(p) > maxPath:
+		return &reason{fmt.Sprintf("the path is longer than %d bytes", maxPath), errInvalid}
+	}
+	for part := range strings.SplitSeq(p, "/") {
+		if len(part) > maxComponent {
+			return &reason{fmt.Sprintf("a name in the path is longer than %d bytes", maxComponent), errInvalid}
+		}
+	}
+	return nil
+}
+
+// within reports whether p is root or below it.
+func within(p, root string) bool {
+	rest, ok := strings.CutPrefix(p, root)
+	return ok && (rest == "" || rest[0] == '/' || root == "/")
+}
