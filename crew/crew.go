@@ -5,8 +5,19 @@
 // against a [Catalog] of what the host offers. Both report every problem at
 // once, and nothing is started by either.
 //
-//	c, err := crew.Load("crew.yaml")          // err is Issues
-//	issues := c.Validate(catalog, crew.Inputs{"topic": "tides"})
+// Loading and judging are two steps because a host needs the shape of a crew
+// before it knows which tools there are:
+//
+//	c, err := crew.Load("crew.yaml") // err is Issues
+//	if c != nil {
+//		issues := c.Validate(catalog, crew.Inputs{"topic": "tides"})
+//		…
+//	}
+//	run(c.Expand(crew.Inputs{"topic": "tides"}))
+//
+// Whatever the layout, the files become one tree of [strict.Node], whose nodes
+// know the file they are from; the tree is decoded once, and the result checked
+// once. CrewAI's keys are turned into Orkeon's on the way.
 package crew
 
 import (
@@ -25,9 +36,11 @@ type (
 // Text is a text with its place.
 type Text = strict.At[string]
 
-// Inputs are the variables of a run by name: {topic} in a text is replaced by
-// the value of "topic".
-type Inputs map[string]string
+// The formats of crew files.
+const (
+	Orkeon = "orkeon"
+	CrewAI = "crewai"
+)
 
 // Process is how the tasks of a crew are run.
 type Process string
@@ -44,17 +57,16 @@ const (
 
 // Crew is a crew as declared. Agents and tasks keep the order of the files.
 type Crew struct {
-	Path string // absolute: the file or the folder that was loaded
-	// Format is "orkeon" or "crewai".
-	Format string
+	Path   string // absolute: the file or the folder that was loaded
+	Format string // [Orkeon] or [CrewAI]
 
 	Name           Text
 	Goal           Text
-	Process        Process
+	Process        Process // [Sequential] unless said
 	ProcessPos     Pos
 	Verbose        bool
 	Memory         bool
-	MemoryProvider Text
+	MemoryProvider Text // in-memory, redis, sqlite, chroma, pinecone, lance
 	Planning       bool
 	ManagerAgent   Text
 	MaxRPM         strict.At[int]
@@ -67,8 +79,12 @@ type Crew struct {
 	Agents []*Agent
 	Tasks  []*Task
 
-	// Inputs are variables that the files themselves give (CrewAI's inputs).
+	// Inputs are variables that the files themselves give; those of the run win.
 	Inputs Inputs
+
+	// Warnings are what a person should know of the files though they can be
+	// run, sorted by place.
+	Warnings Issues
 }
 
 // Agent returns the agent of that key, or nil.
@@ -96,12 +112,12 @@ type Agent struct {
 	Key string // the id in the file
 	Pos Pos
 
-	Role      Text // the key where the file gives none
+	Role      Text // the key, and not Set, where the file gives none
 	Goal      Text
 	Backstory Text
 	Tools     []Text
 
-	AllowDelegation bool // true unless the file says false
+	AllowDelegation bool // unless said: true in Orkeon's format, false in CrewAI's
 	MaxIter         int  // calls to the model in one task; 20 unless said
 	MaxRPM          strict.At[int]
 	Verbose         bool
@@ -141,6 +157,7 @@ type Named struct {
 type LLM struct {
 	Pos            Pos
 	Profile        Text
+	Provider       Text // the vendor in CrewAI's "vendor/model"; not set otherwise
 	Model          Text
 	Temperature    *float64
 	MaxTokens      *int
@@ -170,7 +187,7 @@ type ResponseSchema struct {
 type Cache struct {
 	System bool
 	Tools  bool
-	TTL    string
+	TTL    string // 5m, 1h, or empty: the provider's own
 }
 
 // Guardrails are rules that the prompt carries.
@@ -200,11 +217,11 @@ type Knowledge struct {
 type Deliverable struct {
 	Pos          Pos
 	Path         Text
-	Source       string // final_message, structured_output, tool_call, none
-	Format       string // markdown unless said
+	Source       string // final_message, structured_output, tool_call (unless said), none
+	Format       string // markdown (unless said), yaml, json, text, or what the file says
 	Sanitize     bool   // true unless said
 	SchemaPath   Text
-	SchemaInline Text
+	SchemaInline Text // a JSON object
 }
 
 // GraphConfig bounds the graph process.
