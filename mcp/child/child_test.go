@@ -24,6 +24,9 @@ import (
 // patience is how long a test waits for what should come at once.
 const patience = 20 * time.Second
 
+// quickExit keeps the race detector from a second's sleep at the end of a process.
+const quickExit = "GORACE=atexit_sleep_ms=0"
+
 // spawn starts a program of the tests and closes it at the end.
 func spawn(t *testing.T, cfg Config, kind ...string) *Process {
 	t.Helper()
@@ -33,7 +36,7 @@ func spawn(t *testing.T, cfg Config, kind ...string) *Process {
 	}
 	cfg.Args = append(argv[1:], cfg.Args...)
 	if cfg.Env == nil {
-		cfg.Env = Environ(os.Environ(), nil)
+		cfg.Env = Environ(os.Environ(), []string{quickExit})
 	}
 	p, err := Start(t.Context(), cfg)
 	if err != nil {
@@ -166,7 +169,7 @@ func TestStartLooksInPathOfChild(t *testing.T) {
 	if err := os.Symlink(self()[0], filepath.Join(dir, "my-server")); err != nil {
 		t.Fatal(err)
 	}
-	p := spawn(t, Config{Command: "my-server", Env: []string{"PATH=relative::" + dir}}, "polite")
+	p := spawn(t, Config{Command: "my-server", Env: []string{quickExit, "PATH=relative::" + dir}}, "polite")
 	ready(t, p, "polite")
 }
 
@@ -195,27 +198,33 @@ func TestExit(t *testing.T) {
 // Close leaves nobody of a tree behind, whatever the tree looks like, within the
 // shutdown timeout and its margin (W2, W11).
 func TestCloseEndsTree(t *testing.T) {
-	const shutdown = 400 * time.Millisecond
+	const (
+		short = 400 * time.Millisecond // for those who have to be killed
+		long  = 2 * time.Second        // for those who end on SIGTERM
+		never = 10 * time.Minute       // for those who end by themselves
+	)
 	tests := []struct {
-		tree  string
-		linux bool   // needs the marker
-		exit  string // of the direct child
+		tree     string
+		shutdown time.Duration
+		exit     string // of the direct child
+		leaves   bool   // the direct child leaves by itself, before Close
+		linux    bool   // needs the marker
 	}{
-		{tree: "polite", exit: "exit status 0"},
-		{tree: "term", exit: "exit status 7"},
-		{tree: "stubborn", exit: "signal: killed"},
-		{tree: "wrap polite", exit: "exit status 0"},
-		{tree: "wrap term", exit: "exit status 0"},
-		{tree: "wrap stubborn", exit: "signal: killed"},
-		{tree: "wrap wrap stubborn", exit: "signal: killed"},
-		{tree: "wrap -leave stubborn", exit: "exit status 5"},
-		{tree: "wrap -leave term", exit: "exit status 5"},
-		{tree: "wrap -setsid stubborn", exit: "signal: killed"},
-		{tree: "wrap -setsid -bare stubborn", exit: "signal: killed"},
-		{tree: "wrap -leave -setsid stubborn", exit: "exit status 5", linux: true},
-		{tree: "wrap -leave -bare stubborn", exit: "exit status 5"},
-		{tree: "wrap -leave -setsid wrap -setsid stubborn", exit: "exit status 5", linux: true},
-		{tree: "wrap -setsid wrap -leave -setsid stubborn", exit: "exit status 0", linux: true},
+		{tree: "polite", shutdown: never, exit: "exit status 0"},
+		{tree: "term", shutdown: long, exit: "exit status 7"},
+		{tree: "stubborn", shutdown: short, exit: "signal: killed"},
+		{tree: "wrap polite", shutdown: never, exit: "exit status 0"},
+		{tree: "wrap term", shutdown: long, exit: "exit status 0"},
+		{tree: "wrap stubborn", shutdown: short, exit: "signal: killed"},
+		{tree: "wrap wrap stubborn", shutdown: short, exit: "signal: killed"},
+		{tree: "wrap -leave stubborn", shutdown: short, exit: "exit status 5", leaves: true},
+		{tree: "wrap -leave term", shutdown: never, exit: "exit status 5", leaves: true},
+		{tree: "wrap -setsid stubborn", shutdown: short, exit: "signal: killed"},
+		{tree: "wrap -setsid -bare stubborn", shutdown: short, exit: "signal: killed"},
+		{tree: "wrap -leave -setsid stubborn", shutdown: short, exit: "exit status 5", leaves: true, linux: true},
+		{tree: "wrap -leave -bare stubborn", shutdown: short, exit: "exit status 5", leaves: true},
+		{tree: "wrap -leave -setsid wrap -setsid stubborn", shutdown: short, exit: "exit status 5", leaves: true, linux: true},
+		{tree: "wrap -setsid wrap -leave -setsid stubborn", shutdown: short, exit: "exit status 0", leaves: true, linux: true},
 	}
 	for _, test := range tests {
 		t.Run(test.tree, func(t *testing.T) {
@@ -223,19 +232,19 @@ func TestCloseEndsTree(t *testing.T) {
 				t.Skip("markers can be read on Linux alone")
 			}
 			t.Parallel()
-			p := spawn(t, Config{ShutdownTimeout: shutdown}, strings.Fields(test.tree)...)
+			p := spawn(t, Config{ShutdownTimeout: test.shutdown}, strings.Fields(test.tree)...)
 			all := ready(t, p, test.tree)
 			if p.Pid() <= 0 || p.Pid() == os.Getpid() {
 				t.Fatalf("pid %d", p.Pid())
 			}
-			if strings.HasPrefix(test.exit, "exit status 5") {
-				<-p.Done() // the wrapper leaves by itself, long before Close
+			if test.leaves {
+				<-p.Done()
 			}
 			began := time.Now()
 			if err := p.Close(); err != nil {
 				t.Error(err)
 			}
-			if took := time.Since(began); took > shutdown+killMargin {
+			if took := time.Since(began); took > test.shutdown+killMargin {
 				t.Errorf("Close took %v", took)
 			}
 			checkGone(t, all)
@@ -274,8 +283,10 @@ func TestCloseIsQuick(t *testing.T) {
 	}
 }
 
-// Kill ends the whole tree and makes a Close that waits return.
+// Kill ends the whole tree, but no other one, and makes a Close that waits return.
 func TestKill(t *testing.T) {
+	other := spawn(t, Config{}, "wrap", "polite")
+	bystanders := ready(t, other, "wrap polite")
 	p := spawn(t, Config{ShutdownTimeout: 10 * time.Minute}, "wrap", "-setsid", "stubborn")
 	all := ready(t, p, "wrap stubborn")
 	var wg sync.WaitGroup
@@ -287,6 +298,11 @@ func TestKill(t *testing.T) {
 	p.Kill()
 	wg.Wait()
 	checkGone(t, all)
+	for kind, p := range bystanders {
+		if !alive(p) {
+			t.Errorf("%s of another tree is gone", kind)
+		}
+	}
 }
 
 // Twenty trees that share a guard end together.
@@ -379,7 +395,7 @@ func TestChildOutlivesCallersThread(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		runtime.LockOSThread() // and never unlocked: the thread ends here
-		p, err = Start(t.Context(), Config{Command: argv[0], Args: argv[1:]})
+		p, err = Start(t.Context(), Config{Command: argv[0], Args: argv[1:], Env: []string{quickExit}})
 	})
 	wg.Wait()
 	if err != nil {

@@ -6,8 +6,10 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -41,6 +43,7 @@ func killHost(t *testing.T, guarded string, prepare func(map[string]process), tr
 	}
 	argv := self(append([]string{"host", guarded}, trees...)...)
 	host := exec.Command(argv[0], argv[1:]...)
+	host.Env = append(os.Environ(), quickExit)
 	host.Stderr = os.Stderr
 	stdout, err := host.StdoutPipe()
 	if err != nil {
@@ -176,23 +179,52 @@ func TestListen(t *testing.T) {
 	tests := []struct {
 		name, said string
 		want       map[string]mark
-		bye        bool
 	}{
-		{"nothing", "", map[string]mark{}, false},
-		{"goodbye", "? a\n.\n", map[string]mark{"a": {marker: "a"}}, true},
-		{"a life", "? a\n+ a 12 99\n- a\n", map[string]mark{}, false},
-		{"expected, running", "? a\n? b\n+ a 12 99\n", map[string]mark{"a": {"a", 12, 99}, "b": {marker: "b"}}, false},
+		{"nothing", "", map[string]mark{}},
+		{"a life", "? a\n+ a 12 99\n- a\n", map[string]mark{}},
+		{"expected, running", "? a\n? b\n+ a 12 99\n", map[string]mark{"a": {"a", 12, 99}, "b": {marker: "b"}}},
 		{"never everybody", "+ a 1 0\n+ b 0 0\n+ c -1 0\n+ d x 0\n", map[string]mark{
-			"a": {marker: "a"}, "b": {marker: "b"}, "c": {marker: "c"}, "d": {marker: "d"}}, false},
-		{"noise", "\n?\n+\nhello\n+ a\n! a\n", map[string]mark{}, false},
+			"a": {marker: "a"}, "b": {marker: "b"}, "c": {marker: "c"}, "d": {marker: "d"}}},
+		{"noise", "\n?\n+\nhello\n+ a\n! a\n", map[string]mark{}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got, bye := listen(strings.NewReader(test.said))
-			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(mark{})); diff != "" || bye != test.bye {
-				t.Errorf("bye %v (-want +got):\n%s", bye, diff)
+			got := listen(strings.NewReader(test.said))
+			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(mark{})); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A census shows whoever was there before it was asked for, however many ask.
+func TestCensus(t *testing.T) {
+	c := new(census)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			argv := self("fail")
+			proc, err := os.StartProcess(argv[0], argv, &os.ProcAttr{})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if !slices.ContainsFunc(c.take(), func(p process) bool { return p.pid == proc.Pid && p.parent == os.Getpid() }) {
+				t.Errorf("process %d is not there", proc.Pid)
+			}
+			_, _ = proc.Wait()
+		})
+	}
+	wg.Wait()
+}
+
+// The name of a process can't pass for the state of it.
+func TestLookAtOddName(t *testing.T) {
+	p := spawn(t, Config{}, "odd")
+	ready(t, p, "odd")
+	got, ok := look(p.Pid())
+	if !ok || got.dead || got.parent != os.Getpid() || got.group != p.Pid() || got.start != p.tree.start {
+		t.Errorf("%+v, %v", got, ok)
 	}
 }
 

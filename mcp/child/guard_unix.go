@@ -22,14 +22,12 @@ import (
 //	? marker              a tree with this marker is about to be started
 //	+ marker pid start    it has been, with this direct child
 //	- marker              it has ended
-//	.                     the host ends in good order
 //
 // A line is shorter than what a pipe takes in one piece, so none is ever cut.
 const (
 	sayExpect = "?"
 	sayWatch  = "+"
 	sayForget = "-"
-	sayBye    = "."
 )
 
 const (
@@ -37,8 +35,8 @@ const (
 	// pipe holds a thousand messages, so only one that is stopped does not.
 	sayTimeout = time.Second
 
-	guardCloseTimeout = 2 * time.Second
-	guardKillTimeout  = 5 * time.Second
+	// avengeTimeout is how long a guard tries to kill those that are left.
+	avengeTimeout = 5 * time.Second
 )
 
 type guard struct {
@@ -84,18 +82,20 @@ func startGuard(argv []string) (*Guard, error) {
 	return &Guard{guard{pipe: w, proc: proc}}, nil
 }
 
+// close kills the guard process while the pipe is still open, so that it can't take
+// the end of the pipe for the end of the host. There is nothing that it would
+// have to do before.
 func (g *guard) close() error {
-	g.say(sayBye)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
 		return nil
 	}
 	g.closed, g.deaf = true, true
-	g.pipe.Close()
-	// Not even a guard that was stopped, and so can't read the goodbye, is left behind.
-	overdue := time.AfterFunc(guardCloseTimeout, func() { _ = g.proc.Kill() })
-	defer overdue.Stop()
+	defer g.pipe.Close()
+	if err := g.proc.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("ending guard: %w", err)
+	}
 	if _, err := g.proc.Wait(); err != nil {
 		return fmt.Errorf("ending guard: %w", err)
 	}
@@ -140,23 +140,17 @@ func (g *guard) say(words ...string) {
 func guardMain(stdin io.Reader) error {
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	rename("crew-guard")
-	trees, bye := listen(stdin)
-	if bye {
-		return nil
-	}
-	return avenge(trees)
+	return avenge(listen(stdin))
 }
 
-// listen reads what the host says to the end, and returns the trees that are left
-// and whether the host said goodbye.
-func listen(r io.Reader) (trees map[string]mark, bye bool) {
-	trees = make(map[string]mark)
+// listen reads what the host says until it is gone, and returns the trees that are
+// left, by their markers.
+func listen(r io.Reader) map[string]mark {
+	trees := make(map[string]mark)
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
 		words := strings.Fields(lines.Text())
 		switch {
-		case len(words) == 1 && words[0] == sayBye:
-			return trees, true
 		case len(words) < 2:
 		case words[0] == sayExpect:
 			trees[words[1]] = mark{marker: words[1]}
@@ -173,15 +167,15 @@ func listen(r io.Reader) (trees map[string]mark, bye bool) {
 			trees[m.marker] = m
 		}
 	}
-	return trees, false
+	return trees
 }
 
 // avenge kills the trees and looks again until nobody is left. It is content
 // when it has seen nobody twice: a process in the moment of its exec shows
 // no marker.
 func avenge(trees map[string]mark) error {
-	deadline := time.Now().Add(guardKillTimeout)
-	for nobody := 0; nobody < 2; time.Sleep(10 * time.Millisecond) {
+	deadline := time.Now().Add(avengeTimeout)
+	for nobody := 0; len(trees) > 0 && nobody < 2; time.Sleep(10 * time.Millisecond) {
 		all := processes(0)
 		nobody++
 		var left []int
@@ -200,7 +194,7 @@ func avenge(trees map[string]mark) error {
 			nobody = 0
 			if time.Now().After(deadline) {
 				slices.Sort(left)
-				return fmt.Errorf("killed, but not gone after %v: processes %v", guardKillTimeout, left)
+				return fmt.Errorf("killed, but not gone after %v: processes %v", avengeTimeout, slices.Compact(left))
 			}
 		}
 	}

@@ -39,6 +39,10 @@ func program(kind string, args []string) int {
 		ready()
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		fmt.Println("bye")
+	case "odd": // has a name that looks like the fields behind it
+		rename(") Z 1 1 1")
+		ready()
+		_, _ = io.Copy(io.Discard, os.Stdin)
 	case "term": // leaves on SIGTERM alone
 		term := make(chan os.Signal, 1)
 		signal.Notify(term, syscall.SIGTERM)
