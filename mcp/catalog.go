@@ -1,0 +1,204 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"crewhost/config"
+	"crewhost/tools"
+)
+
+// Limits of a catalog (W7).
+const (
+	maxPages       = 1000
+	maxTools       = 10_000
+	maxName        = 256      // bytes of a tool's name
+	maxDescription = 32 << 10 // bytes of a description; the rest is cut
+	maxSchema      = 1 << 20  // bytes of one schema
+	maxSchemas     = 32 << 20 // bytes of all schemas of a server
+	maxCursor      = 64 << 10 // bytes of a cursor
+)
+
+// anyObject is the schema of a tool that gave none which could be used.
+const anyObject = `{"type":"object"}`
+
+// A catalog is what a server offers, as far as it can be used: the definitions
+// in order of name, what was left out, and what there is to say about it.
+type catalog struct {
+	defs     []tools.Definition
+	skipped  []Skip
+	warnings []string
+}
+
+// catalogue reads the tools of a server's list, in the order in which they came.
+// It is all or nothing only where nothing is left; each tool stands for itself.
+func catalogue(server config.Server, listed []json.RawMessage) catalog {
+	b := builder{server: server, seen: make(map[string]bool, len(listed))}
+	for _, raw := range listed {
+		b.add(raw)
+	}
+	b.unmatched("enabled_tools", server.EnabledTools)
+	b.unmatched("disabled_tools", server.DisabledTools)
+	slices.SortFunc(b.defs, func(x, y tools.Definition) int { return strings.Compare(x.Name, y.Name) })
+	return b.catalog
+}
+
+// builder makes a catalog.
+type builder struct {
+	catalog
+	server  config.Server
+	seen    map[string]bool // names of the list
+	schemas int             // bytes so far
+}
+
+func (b *builder) add(raw json.RawMessage) {
+	var t struct {
+		Name         string          `json:"name"`
+		Title        json.RawMessage `json:"title"`
+		Description  json.RawMessage `json:"description"`
+		InputSchema  json.RawMessage `json:"inputSchema"`
+		OutputSchema json.RawMessage `json:"outputSchema"`
+		Annotations  json.RawMessage `json:"annotations"`
+	}
+	if err := json.Unmarshal(raw, &t); err != nil {
+		var named struct{ Name any }
+		_ = json.Unmarshal(raw, &named) // it is malformed: any name will do
+		b.skip(fmt.Sprint(named.Name), ReasonMalformed)
+		return
+	}
+	switch {
+	case strings.TrimSpace(t.Name) == "":
+		b.skip("", ReasonNameless)
+		return
+	case len(t.Name) > maxName:
+		b.skip(cut(t.Name, 64), ReasonTooLarge)
+		return
+	case strings.ContainsFunc(t.Name, unprintable):
+		b.skip(oneLine(t.Name, maxName), ReasonMalformed)
+		return
+	case b.seen[t.Name]:
+		b.skip(t.Name, ReasonDuplicate)
+		return
+	}
+	b.seen[t.Name] = true
+	if b.excluded(t.Name) {
+		return
+	}
+	def := tools.Definition{
+		Name:         t.Name,
+		Title:        oneLine(text(t.Title), maxName),
+		Description:  b.description(t.Name, text(t.Description)),
+		InputSchema:  b.schema(t.Name, t.InputSchema),
+		OutputSchema: t.OutputSchema,
+		Annotations:  annotations(t.Annotations),
+		Server:       b.server.Name,
+	}
+	if !isObject(def.OutputSchema) {
+		def.OutputSchema = nil
+	}
+	size := len(def.InputSchema) + len(def.OutputSchema)
+	if len(def.InputSchema) > maxSchema || len(def.OutputSchema) > maxSchema || b.schemas+size > maxSchemas {
+		b.skip(t.Name, ReasonTooLarge)
+		return
+	}
+	b.schemas += size
+	b.defs = append(b.defs, def)
+}
+
+func (b *builder) skip(tool string, reason Reason) {
+	b.skipped = append(b.skipped, Skip{Server: b.server.Name, Tool: tool, Reason: reason})
+}
+
+func (b *builder) warn(format string, args ...any) {
+	b.warnings = append(b.warnings, fmt.Sprintf(format, args...))
+}
+
+// excluded reports whether the settings leave a tool out, by the server's own name.
+func (b *builder) excluded(name string) bool {
+	if b.server.EnabledTools != nil && !slices.Contains(b.server.EnabledTools, name) {
+		return true
+	}
+	return slices.Contains(b.server.DisabledTools, name)
+}
+
+// unmatched warns of names in the settings that the server doesn't list.
+func (b *builder) unmatched(key string, names []string) {
+	for _, name := range names {
+		if !b.seen[name] {
+			b.warn("%s names %q, which the server does not offer", key, name)
+		}
+	}
+}
+
+// schema is an input schema as it came, byte for byte, or one that allows any
+// object where there is none.
+func (b *builder) schema(tool string, schema json.RawMessage) json.RawMessage {
+	if isObject(schema) {
+		return schema
+	}
+	what := "no input schema"
+	if len(schema) > 0 && string(schema) != "null" {
+		what = "an input schema that is not an object"
+	}
+	b.warn("the tool %q has %s: any object is taken", tool, what)
+	return json.RawMessage(anyObject)
+}
+
+// description is the text without what is not to be seen (R4), and within its limit.
+func (b *builder) description(tool, s string) string {
+	s = strings.Map(func(r rune) rune {
+		if unprintable(r) && r != '\n' && r != '\t' {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, "�"))
+	if len(s) > maxDescription {
+		b.warn("the description of the tool %q was cut: it has %d bytes", tool, len(s))
+	}
+	return cut(s, maxDescription)
+}
+
+// unprintable reports whether r is a control character, or one that is not
+// seen and changes how others are: direction marks, zero widths, tags.
+func unprintable(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf) }
+
+// text is a JSON string, or nothing.
+func text(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) != nil {
+		return ""
+	}
+	return s
+}
+
+func isObject(raw json.RawMessage) bool { return bytes.HasPrefix(raw, []byte{'{'}) }
+
+// annotations are the hints of a tool; what is no boolean is not said.
+func annotations(raw json.RawMessage) tools.Annotations {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(raw, &members) != nil {
+		return tools.Annotations{}
+	}
+	hint := func(name string) *bool {
+		var v *bool
+		if json.Unmarshal(members[name], &v) != nil {
+			return nil
+		}
+		return v
+	}
+	return tools.Annotations{
+		ReadOnly:    hint("readOnlyHint"),
+		Destructive: hint("destructiveHint"),
+		Idempotent:  hint("idempotentHint"),
+		OpenWorld:   hint("openWorldHint"),
+	}
+}
+
+// size is what a definition takes of a model's context, in bytes.
+func size(d tools.Definition) int {
+	return len(d.Name) + len(d.Description) + len(d.InputSchema)
+}

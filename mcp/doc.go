@@ -1,0 +1,36 @@
+// Package mcp is the client side of the Model Context Protocol: it connects the
+// servers that the settings declare, registers their tools beside the built-in
+// ones, and carries calls to them.
+//
+// All of it happens in one explicit step (O10). [Startup] starts every server at
+// once, each within its own time, and returns when the last is connected or has
+// failed. A server that failed costs a line in its [ServerReport] and nothing
+// else, unless the settings require it (O11).
+//
+//	var reg tools.Registry
+//	sessions, err := mcp.Startup(ctx, settings.MCP, &reg, mcp.Options{Name: "crewhost", Version: "1.0.0"})
+//	defer sessions.Close()
+//	for _, r := range sessions.Reports() {
+//		fmt.Println(r.Name, r.State, r.Tools)
+//	}
+//	if err != nil { … } // errors.As(err, *mcp.RequiredError): a required server failed
+//	t, ok := reg.Lookup("search_notes")
+//
+// # A connection
+//
+// A session goes through the stages of W5: start, negotiate, ping, list; then
+// it is connected, and only then are its tools registered. Negotiation tries the
+// modern era first, with a short limit of its own, and falls back to initialize
+// (O5). Where a server dies on the first question it is started again and asked
+// in the old way.
+//
+// # Foreign input
+//
+// Everything that a server sends is bounded and suspected: a line or a body of 16
+// MiB, 10,000 tools, no control characters in a name. What is wrong with one
+// answer fails one call; what is wrong with one tool loses that tool; only
+// what leaves the stream without meaning ends the session. Texts of a server are
+// masked and cut before they get into an error.
+//
+// The SDK is used here and below, and no type of it shows in what others use (W1).
+package mcp

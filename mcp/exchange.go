@@ -1,0 +1,186 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+// An exchange is what went over the wire for one request, beyond what the SDK
+// hands on: the result as it was written, digit for digit and with members that
+// the SDK has no field for, and the server's own refusal, told apart from errors of
+// the SDK's making. Who wants to know puts one into the context of the request;
+// the transports fill it in.
+type exchange struct {
+	// connecting marks the exchange of a connection being made. The SDK derives
+	// the context of the stream for the server's own messages from that one.
+	connecting bool
+
+	mu      sync.Mutex
+	result  json.RawMessage
+	refusal *jsonrpc.Error
+	fault   *fault
+}
+
+type exchangeKey struct{}
+
+// withExchange returns a context for one request, and what will be known of it.
+func withExchange(ctx context.Context) (context.Context, *exchange) {
+	ex := new(exchange)
+	return context.WithValue(ctx, exchangeKey{}, ex), ex
+}
+
+// exchangeOf returns the exchange of a request, or nil.
+func exchangeOf(ctx context.Context) *exchange {
+	ex, _ := ctx.Value(exchangeKey{}).(*exchange)
+	return ex
+}
+
+// answered notes an answer. A nil exchange notes nothing.
+func (ex *exchange) answered(resp *jsonrpc.Response) {
+	if ex == nil {
+		return
+	}
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	ex.result, ex.refusal, ex.fault = resp.Result, nil, nil
+	if resp.Error != nil {
+		ex.result = nil
+		if !errors.As(resp.Error, &ex.fault) {
+			errors.As(resp.Error, &ex.refusal)
+		}
+	}
+}
+
+// failed notes that no answer could be had, or none that can be used.
+func (ex *exchange) failed(f *fault) {
+	if ex == nil {
+		return
+	}
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	ex.result, ex.refusal, ex.fault = nil, nil, f
+}
+
+func (ex *exchange) get() (json.RawMessage, *jsonrpc.Error, *fault) {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	return ex.result, ex.refusal, ex.fault
+}
+
+// Methods that the transports look at.
+const (
+	methodDiscover   = "server/discover"
+	methodInitialize = "initialize"
+	methodListTools  = "tools/list"
+	methodCallTool   = "tools/call"
+	methodCancelled  = "notifications/cancelled"
+)
+
+// reduce is what of a result the SDK gets to see. Results that this package reads
+// itself, from the exchange, are cut to what the SDK acts on: otherwise one
+// block of a type that it does not know, or one tool with a number for a
+// description, would fail the whole answer.
+func reduce(method string, result json.RawMessage) json.RawMessage {
+	var seen any
+	switch method {
+	case methodListTools:
+		// The SDK keeps the schemas, for headers that are made of arguments.
+		// Cursors and times to live are left out: pages are asked for here.
+		type sdkTool struct {
+			Name        string          `json:"name"`
+			InputSchema json.RawMessage `json:"inputSchema,omitempty"`
+		}
+		var page struct {
+			Tools []json.RawMessage `json:"tools"`
+		}
+		if json.Unmarshal(result, &page) != nil {
+			return result
+		}
+		list := struct {
+			Tools []sdkTool `json:"tools"`
+		}{make([]sdkTool, 0, len(page.Tools))}
+		for _, raw := range page.Tools {
+			var t sdkTool
+			if json.Unmarshal(raw, &t) == nil && t.Name != "" {
+				list.Tools = append(list.Tools, t)
+			}
+		}
+		seen = list
+	case methodCallTool:
+		var call struct {
+			Content       [0]int          `json:"content"`
+			ResultType    json.RawMessage `json:"resultType,omitempty"`
+			InputRequests json.RawMessage `json:"inputRequests,omitempty"`
+			RequestState  json.RawMessage `json:"requestState,omitempty"`
+		}
+		var object map[string]json.RawMessage
+		if json.Unmarshal(result, &object) != nil || object == nil {
+			return result
+		}
+		call.ResultType = object["resultType"]
+		call.InputRequests = object["inputRequests"]
+		call.RequestState = object["requestState"]
+		seen = call
+	default:
+		return result
+	}
+	data, err := json.Marshal(seen)
+	if err != nil {
+		return result
+	}
+	return data
+}
+
+// calls are the requests that a transport has sent and not seen answered.
+type calls struct {
+	mu   sync.Mutex
+	sent map[jsonrpc.ID]*sent
+}
+
+type sent struct {
+	method string
+	ex     *exchange
+	stop   func() bool // ends the watch of the request's context
+}
+
+// add notes a request until it is answered or its context ends.
+func (c *calls) add(ctx context.Context, req *jsonrpc.Request) {
+	s := &sent{method: req.Method, ex: exchangeOf(ctx)}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.sent == nil {
+		c.sent = make(map[jsonrpc.ID]*sent)
+	}
+	c.sent[req.ID] = s
+	s.stop = context.AfterFunc(ctx, func() { c.take(req.ID) })
+}
+
+// take forgets a request and returns what was noted of it, or nil.
+func (c *calls) take(id jsonrpc.ID) *sent {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.sent[id]
+	if s != nil {
+		delete(c.sent, id)
+		s.stop()
+	}
+	return s
+}
+
+// settle matches an answer with its request and prepares it for the SDK. It
+// reports whether there is such a request.
+func (c *calls) settle(resp *jsonrpc.Response) bool {
+	s := c.take(resp.ID)
+	if s == nil {
+		return false
+	}
+	s.ex.answered(resp)
+	if resp.Error == nil {
+		resp.Result = reduce(s.method, resp.Result)
+	}
+	return true
+}

@@ -1,0 +1,273 @@
+package mcp
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"regexp"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"crewhost/tools"
+)
+
+const (
+	// maxMessage is the longest message that is read, in bytes, on every
+	// transport: a line of stdio, a body or an event of HTTP.
+	maxMessage = 16 << 20
+
+	// maxPieces bounds lines that look like parts of one message.
+	maxPieces = 1 << 20
+
+	// maxKept is the longest buffer that is kept from one line to the next.
+	maxKept = 1 << 20
+
+	// firstBytes is how much of a strange line is shown.
+	firstBytes = 80
+)
+
+// contentLength is the header of the framing that language servers use.
+var contentLength = regexp.MustCompile(`(?i)^content-length\s*:\s*[0-9]+$`)
+
+// A frameReader reads JSON-RPC messages, one a line. Lines that are something
+// else are passed over (K01); a stream that is framed in another way is
+// recognised for what it is (K17); of a line beyond the limit only its id is
+// read, so that the one request that it answers fails (K35).
+type frameReader struct {
+	r     *bufio.Reader
+	limit int
+	stray func(line []byte) // told of each line that is passed over
+
+	line   []byte
+	queue  []jsonrpc.Message // the rest of a batch
+	spoken bool              // whether a message came
+	pieces []byte            // lines that may be parts of one message
+	open   outline           // of pieces
+}
+
+func newFrameReader(r io.Reader, limit int, stray func(line []byte)) *frameReader {
+	return &frameReader{r: bufio.NewReaderSize(r, 64<<10), limit: limit, stray: stray}
+}
+
+// next returns the next message. The error is that of the stream, or a *fault if
+// it isn't framed as it must be.
+func (f *frameReader) next() (jsonrpc.Message, error) {
+	for {
+		if len(f.queue) > 0 {
+			msg := f.queue[0]
+			f.queue = f.queue[1:]
+			return msg, nil
+		}
+		line, long, err := f.read()
+		if err != nil && len(line) == 0 {
+			return nil, err
+		}
+		if long != nil {
+			if resp := long.refuse(faultf(tools.CodeResultTooLarge, "the answer is larger than %d MiB", f.limit>>20)); resp != nil {
+				return resp, nil
+			}
+			f.stray(line)
+			continue
+		}
+		if ferr := f.take(bytes.TrimSpace(line)); ferr != nil {
+			return nil, ferr
+		}
+	}
+}
+
+// read returns the next line, or, of one beyond the limit, its first bytes and its outline.
+func (f *frameReader) read() (line []byte, long *outline, err error) {
+	if cap(f.line) > maxKept {
+		f.line = nil
+	}
+	f.line = f.line[:0]
+	for {
+		chunk, err := f.r.ReadSlice('\n')
+		if long != nil {
+			long.write(chunk)
+		} else if f.line = append(f.line, chunk...); len(f.line) > f.limit {
+			long = new(outline)
+			long.write(f.line)
+			f.line = bytes.Clone(f.line[:firstBytes])
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return f.line, long, err
+		}
+	}
+}
+
+// take finds out what a line is.
+func (f *frameReader) take(line []byte) error {
+	if len(line) == 0 {
+		return nil
+	}
+	if msgs, ok := parse(line); ok {
+		if f.pieces != nil {
+			f.stray(f.pieces)
+			f.pieces = nil
+		}
+		f.queue, f.spoken = msgs, true
+		return nil
+	}
+	if f.pieces == nil {
+		if !f.spoken && contentLength.Match(line) {
+			return notLines(line)
+		}
+		// An answer that can't be used fails its request at once.
+		whole := new(outline)
+		whole.write(line)
+		if whole.depth == 0 {
+			if resp := whole.refuse(faultf(tools.CodeProtocolError, "the answer is not valid JSON-RPC")); resp != nil && whole.versioned {
+				f.queue = []jsonrpc.Message{resp}
+				return nil
+			}
+			f.stray(line)
+			return nil
+		}
+		if line[0] != '{' && line[0] != '[' {
+			f.stray(line)
+			return nil
+		}
+		f.open = outline{}
+	}
+	// A line that opens a brace and doesn't close it may be the first of a
+	// message over several lines.
+	f.pieces = append(append(f.pieces, line...), '\n')
+	f.open.write(line)
+	switch {
+	case f.open.depth <= 0:
+		pieces := f.pieces
+		f.pieces = nil
+		if _, ok := parse(pieces); ok {
+			return notLines(pieces)
+		}
+		f.stray(pieces)
+	case len(f.pieces) > maxPieces:
+		f.stray(f.pieces)
+		f.pieces = nil
+	}
+	return nil
+}
+
+// notLines is the fault of a server that frames its messages in another way.
+func notLines(line []byte) error {
+	return faultf(tools.CodeProtocolError, "stdout is not newline-delimited JSON: it begins with %q", cut(string(line), firstBytes))
+}
+
+// parse returns the message in a line, or the messages of a batch; ok is false
+// where the line is anything else.
+func parse(line []byte) (msgs []jsonrpc.Message, ok bool) {
+	switch line[0] {
+	case '{':
+		msg, err := jsonrpc.DecodeMessage(line)
+		if err != nil {
+			return nil, false
+		}
+		return []jsonrpc.Message{msg}, true
+	case '[':
+		var batch []json.RawMessage
+		if json.Unmarshal(line, &batch) != nil {
+			return nil, false
+		}
+		for _, raw := range batch {
+			msg, err := jsonrpc.DecodeMessage(raw)
+			if err != nil {
+				return nil, false
+			}
+			msgs = append(msgs, msg)
+		}
+		return msgs, len(msgs) > 0
+	}
+	return nil, false
+}
+
+// An outline knows of a JSON object, given in pieces and never held, how deep it
+// is open and a few members of its outermost level. The zero outline is that of
+// nothing.
+type outline struct {
+	depth     int
+	id        []byte // the JSON of "id"
+	method    bool   // whether there is a "method"
+	versioned bool   // whether there is a "jsonrpc"
+
+	inString, escaped bool
+	value             bool   // whether a value is read, not a key
+	key, token        []byte // of the outermost level, at most maxToken bytes
+}
+
+const maxToken = 128
+
+func (o *outline) write(p []byte) {
+	for _, b := range p {
+		switch {
+		case o.inString:
+			switch {
+			case o.escaped:
+				o.escaped = false
+			case b == '\\':
+				o.escaped = true
+			case b == '"':
+				o.inString = false
+			}
+			o.collect(b)
+			if !o.inString && o.depth == 1 && !o.value {
+				o.key = append(o.key[:0], o.token...)
+			}
+		case b == '"':
+			o.inString = true
+			if o.depth == 1 {
+				o.token = o.token[:0]
+			}
+			o.collect(b)
+		case b == '{' || b == '[':
+			o.depth++
+		case b == '}' || b == ']':
+			if o.depth == 1 {
+				o.member()
+			}
+			o.depth--
+		case b == ':' && o.depth == 1:
+			o.value, o.token = true, o.token[:0]
+		case b == ',' && o.depth == 1:
+			o.member()
+		case b != ' ' && b != '\t' && b != '\r' && b != '\n':
+			o.collect(b)
+		}
+	}
+}
+
+// collect adds to the token of the outermost level.
+func (o *outline) collect(b byte) {
+	if o.depth == 1 && len(o.token) < maxToken {
+		o.token = append(o.token, b)
+	}
+}
+
+// member ends a member of the outermost level.
+func (o *outline) member() {
+	switch string(o.key) {
+	case `"id"`:
+		o.id = bytes.Clone(o.token)
+	case `"method"`:
+		o.method = true
+	case `"jsonrpc"`:
+		o.versioned = true
+	}
+	o.value, o.key, o.token = false, o.key[:0], o.token[:0]
+}
+
+// refuse is an answer that stands for one that can't be used, or nil where it
+// can't be told which request that was for.
+func (o *outline) refuse(f *fault) *jsonrpc.Response {
+	var v any
+	if o.method || len(o.id) == 0 || json.Unmarshal(o.id, &v) != nil {
+		return nil
+	}
+	id, err := jsonrpc.MakeID(v)
+	if err != nil || !id.IsValid() {
+		return nil
+	}
+	return &jsonrpc.Response{ID: id, Error: f}
+}

@@ -1,0 +1,3 @@
+package mcp_test
+
+func victimHost(string) int { return 0 }

@@ -1,0 +1,409 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"crewhost/config"
+	"crewhost/mcp/child"
+	"crewhost/tools"
+)
+
+const (
+	// pingTimeout bounds a ping (W6).
+	pingTimeout = 5 * time.Second
+
+	// maxCalls is how many calls run on one server at a time; others wait (W8).
+	maxCalls = 16
+)
+
+// A session is the connection with one server, from its start to its close.
+type session struct {
+	server          config.Server
+	opts            Options
+	log             *slog.Logger
+	masks           *masks
+	guard           *child.Guard
+	probeTimeout    time.Duration
+	toolTimeout     time.Duration
+	shutdownTimeout time.Duration
+
+	// Set by connect, before anybody else sees the session.
+	link    link
+	client  *sdk.ClientSession
+	catalog catalog
+
+	watching sync.WaitGroup
+	slots    chan struct{} // a token for each running call
+
+	mu         sync.Mutex
+	report     ServerReport
+	at         string // the stage of a connect
+	closing    bool
+	running    map[int]context.CancelCauseFunc // of calls
+	calls      int
+	registered []string
+
+	close    sync.Once
+	closeErr error
+}
+
+// connect goes through the stages of W5. Enter waits for a turn to start and
+// returns how to give it up; the server's own time begins then.
+func (s *session) connect(ctx context.Context, enter func(context.Context) (leave func(), err error)) error {
+	leave, err := enter(ctx)
+	if err != nil {
+		return s.failed(time.Now(), s.wrap(tools.CodeCancelled, "not started", err))
+	}
+	leave = sync.OnceFunc(leave)
+	defer leave()
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, s.server.ConnectTimeout)
+	defer cancel()
+	if err := s.negotiate(ctx, leave); err != nil {
+		return s.failed(began, err)
+	}
+	s.identity()
+	s.watching.Go(s.watch)
+
+	// The answer to the probe was the ping of a modern server, whose protocol
+	// has no other.
+	if s.current().Era == Legacy {
+		s.stage("ping")
+		if _, err := s.ping(ctx); err != nil && ctx.Err() == nil {
+			s.warn(err.Error())
+		}
+	}
+	s.stage("list")
+	if err := s.list(ctx); err != nil {
+		err = s.failed(began, err)
+		if ctx.Err() != nil {
+			s.link.abandon()
+		}
+		return errors.Join(err, s.end())
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.report.State != StateConnecting { // it faulted meanwhile
+		return s.report.Err
+	}
+	s.report.State = StateConnected
+	s.report.Took = time.Since(began)
+	s.report.Skipped = slices.Clone(s.catalog.skipped)
+	s.report.Warnings = append(s.report.Warnings, s.catalog.warnings...)
+	for _, d := range s.catalog.defs {
+		s.report.Tools = append(s.report.Tools, d.Name)
+		s.report.DefinitionBytes += size(d)
+	}
+	return nil
+}
+
+// failed notes why the session was never connected.
+func (s *session) failed(began time.Time, err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.report.State, s.report.Err, s.report.Took = StateFailed, err, time.Since(began)
+	return err
+}
+
+// watch notices when the connection ends by itself.
+func (s *session) watch() {
+	err := s.client.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing || s.report.State == StateFailed {
+		return
+	}
+	e := s.wrap(tools.CodeTransportClosed, "the connection ended", nil)
+	var f *fault
+	if errors.As(s.link.fault(), &f) {
+		e = s.wrap(f.code, f.detail, nil)
+	} else if err != nil {
+		e.Detail = "the connection ended: " + s.masks.line(cause(err).Error(), maxDetail)
+	}
+	s.report.State, s.report.Err = StateFaulted, e
+	s.log.Warn("MCP server is gone", "error", e)
+}
+
+// ping asks the server for a sign of life and returns how long it took.
+func (s *session) ping(ctx context.Context) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+	defer cancel()
+	ctx, end, err := s.begin(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer end()
+	ctx, ex := withExchange(ctx)
+	began := time.Now()
+	if s.current().Era == Modern {
+		// The modern era has no ping. Its first question does as well.
+		_, err = sdk.CallCustomMethod[*discoverParams, *sdk.DiscoverResult](ctx, s.client, methodDiscover, new(discoverParams))
+	} else {
+		err = s.client.Ping(ctx, nil)
+	}
+	took := time.Since(began)
+	if err == nil {
+		return took, nil
+	}
+	if over, late := ended(ctx); over && late {
+		return took, s.wrap(tools.CodePingTimeout, fmt.Sprintf("no answer to ping within %v", pingTimeout), context.DeadlineExceeded)
+	}
+	e := s.explain(ctx, ex, err)
+	e.Detail = "ping: " + e.Detail
+	return took, e
+}
+
+type discoverParams struct{ sdk.ParamsBase }
+
+// list reads the server's tools, page by page.
+func (s *session) list(ctx context.Context) error {
+	var listed []json.RawMessage
+	var cursor *string
+	cursors := make(map[string]bool)
+	for page := 1; ; page++ {
+		raw, err := s.page(ctx, cursor)
+		if err != nil {
+			return err
+		}
+		var p struct {
+			Tools      []json.RawMessage `json:"tools"`
+			NextCursor *string           `json:"nextCursor"`
+		}
+		if err := json.Unmarshal(raw, &p); err != nil {
+			return s.wrap(tools.CodeProtocolError, "its list of tools is not one", nil)
+		}
+		listed = append(listed, p.Tools...)
+		// Only a cursor that is absent ends the list; an empty one doesn't (K19).
+		cursor = p.NextCursor
+		switch {
+		case cursor == nil:
+			s.catalog = catalogue(s.server, listed)
+			return nil
+		case len(*cursor) > maxCursor:
+			return s.wrap(tools.CodeProtocolError, "a cursor of its list of tools is too long", nil)
+		case len(listed) > maxTools:
+			s.warn(fmt.Sprintf("lists more than %d tools: the first %d were taken", maxTools, maxTools))
+		case page == maxPages:
+			s.warn(fmt.Sprintf("lists its tools on more than %d pages: the first %d were taken", maxPages, maxPages))
+		case cursors[*cursor]:
+			s.warn(fmt.Sprintf("repeats the cursor %q of its list: what came so far was taken", cut(*cursor, 64)))
+		default:
+			cursors[*cursor] = true
+			continue
+		}
+		s.catalog = catalogue(s.server, listed[:min(len(listed), maxTools)])
+		return nil
+	}
+}
+
+// page asks for one page of the list and returns the result as it came.
+func (s *session) page(ctx context.Context, cursor *string) (json.RawMessage, error) {
+	ctx, end, err := s.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	ctx, ex := withExchange(ctx)
+	if cursor != nil && *cursor == "" {
+		// The SDK's own parameters leave an empty cursor out.
+		_, err = sdk.CallCustomMethod[*emptyCursor, *sdk.ListToolsResult](ctx, s.client, methodListTools, new(emptyCursor))
+	} else {
+		params := new(sdk.ListToolsParams)
+		if cursor != nil {
+			params.Cursor = *cursor
+		}
+		_, err = s.client.ListTools(ctx, params)
+	}
+	result, refusal, _ := ex.get()
+	switch {
+	case err == nil:
+		return result, nil
+	case refusal != nil && refusal.Code == jsonrpc.CodeMethodNotFound:
+		s.warn("offers no tools")
+		return json.RawMessage(`{"tools":[]}`), nil
+	}
+	return nil, s.failure(ctx, s.link, ex, err)
+}
+
+// emptyCursor are the parameters of a page whose cursor is the empty string.
+type emptyCursor struct {
+	sdk.ParamsBase
+	Cursor string `json:"cursor"`
+}
+
+// begin registers an operation, which is cancelled when the session is closed.
+func (s *session) begin(ctx context.Context) (context.Context, func(), error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closing:
+		return nil, nil, s.wrap(tools.CodeTransportClosed, errSessionClosed.Error(), nil)
+	case s.report.State == StateFaulted:
+		return nil, nil, s.report.Err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	s.calls++
+	id := s.calls
+	s.running[id] = cancel
+	return ctx, func() {
+		cancel(nil)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.running, id)
+	}, nil
+}
+
+// end closes the session: nothing new begins, what runs is cancelled, the server
+// is ended (W11). It may be called again and returns the same.
+func (s *session) end() error {
+	s.close.Do(func() {
+		s.mu.Lock()
+		s.closing = true
+		for _, cancel := range s.running {
+			cancel(errSessionClosed)
+		}
+		s.mu.Unlock()
+		if s.client == nil {
+			return
+		}
+		if _, http := s.link.(*endpoint); http {
+			// The farewell is a request: first it, then the connections.
+			_ = s.client.Close() // whether the server heard it is its own affair
+			s.closeErr = s.link.end()
+		} else {
+			s.closeErr = s.link.end()
+			_ = s.client.Close() // the process is gone
+		}
+		s.watching.Wait()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.report.State == StateConnected || s.report.State == StateFaulted {
+			s.report.State = StateClosed
+		}
+	})
+	return s.closeErr
+}
+
+// current is the report as it stands.
+func (s *session) current() ServerReport {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.report
+	r.Tools = slices.Clone(r.Tools)
+	r.Skipped = slices.Clone(r.Skipped)
+	r.Warnings = slices.Clone(r.Warnings)
+	return r
+}
+
+func (s *session) stage(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.at = name
+}
+
+// warn adds a line to the report, which is masked here.
+func (s *session) warn(line string) {
+	line = s.masks.line(line, maxDetail)
+	s.log.Warn(line)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.report.Warnings) < maxWarnings {
+		s.report.Warnings = append(s.report.Warnings, line)
+	}
+}
+
+// maxWarnings bounds the warnings of a session while it runs.
+const maxWarnings = 100
+
+// wrap makes the error of this server. The cause is for errors.Is and must hold
+// no secret; the detail is masked here.
+func (s *session) wrap(code tools.Code, detail string, cause error) *tools.Error {
+	return &tools.Error{Code: code, Server: s.server.Name, Detail: s.masks.line(detail, 2*maxDetail), Err: cause}
+}
+
+// startFailure is why there is nothing to speak over.
+func (s *session) startFailure(ctx context.Context, err error) *tools.Error {
+	if ctx.Err() != nil {
+		return s.failure(ctx, nil, nil, err)
+	}
+	return s.wrap(tools.CodeInitializationFailed, err.Error(), err)
+}
+
+// failure is why a stage of a connect went wrong.
+func (s *session) failure(ctx context.Context, link link, ex *exchange, err error) *tools.Error {
+	s.mu.Lock()
+	stage := s.at
+	s.mu.Unlock()
+	if over, late := ended(ctx); over {
+		if !late {
+			return s.wrap(tools.CodeCancelled, "cancelled while connecting", ctx.Err())
+		}
+		detail := fmt.Sprintf("not connected within %v (stage: %s)", s.server.ConnectTimeout, stage)
+		if p, ok := link.(*pipe); ok {
+			if words := lastWords(s.masks.redact(p.process.Stderr())); words != "" {
+				detail += "; stderr: " + words
+			}
+		}
+		return s.wrap(tools.CodeConnectTimeout, detail, context.DeadlineExceeded)
+	}
+	if link != nil {
+		var f *fault
+		if errors.As(link.fault(), &f) {
+			code := f.code
+			if code == tools.CodeTransportClosed {
+				code = tools.CodeInitializationFailed
+			}
+			return s.wrap(code, f.detail, nil)
+		}
+	}
+	e := s.explain(ctx, ex, err)
+	if e.Code == tools.CodeProtocolError && stage == "negotiate" {
+		e.Code = tools.CodeInitializationFailed
+	}
+	return e
+}
+
+// explain says why a request failed, where neither its time nor its link is over.
+func (s *session) explain(ctx context.Context, ex *exchange, err error) *tools.Error {
+	_, refusal, f := ex.get()
+	if f == nil {
+		// What failed before the wire.
+		errors.As(err, &f)
+	}
+	switch {
+	case errors.Is(context.Cause(ctx), errSessionClosed):
+		return s.wrap(tools.CodeTransportClosed, errSessionClosed.Error(), nil)
+	case f != nil:
+		return s.wrap(f.code, f.detail, nil)
+	case refusal != nil:
+		code := tools.CodeProtocolError
+		if refusal.Code == jsonrpc.CodeMethodNotFound {
+			code = tools.CodeMethodNotFound
+		}
+		return s.wrap(code, refusalText(refusal), nil)
+	case errors.Is(err, sdk.ErrConnectionClosed):
+		return s.wrap(tools.CodeTransportClosed, "the connection is closed", nil)
+	default:
+		return s.wrap(tools.CodeTransportFailed, cause(err).Error(), nil)
+	}
+}
+
+// refusalText is what a server says in a JSON-RPC error, never empty (K33).
+func refusalText(refusal *jsonrpc.Error) string {
+	message := oneLine(refusal.Message, maxDetail)
+	if message == "" {
+		message = "no reason given"
+	}
+	return fmt.Sprintf("the server answered with an error: %s (JSON-RPC error %d)", message, refusal.Code)
+}

@@ -1,0 +1,167 @@
+package mcp
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"crewhost/tools"
+)
+
+// maxField is the longest id or other small field of an event that is kept.
+const maxField = 4 << 10
+
+// An eventStream is a body of server-sent events on its way to the SDK. Events
+// come out whole, in one form, with their answers settled. What holds no JSON-RPC
+// is left out, and an event beyond the limit becomes the failure of the
+// request that it answers. An event without a blank line at its end is taken if
+// its message is complete.
+type eventStream struct {
+	body  io.ReadCloser
+	lines *bufio.Reader
+	limit int64
+	calls *calls
+	ex    *exchange // of the request that is answered, or nil
+
+	done bool // whether an answer came
+	out  bytes.Buffer
+	err  error
+}
+
+func (m *mender) mendStream(body io.ReadCloser, ex *exchange) io.ReadCloser {
+	return &eventStream{body: body, lines: bufio.NewReaderSize(body, 16<<10), limit: m.limit, calls: &m.calls, ex: ex}
+}
+
+func (s *eventStream) Close() error { return s.body.Close() }
+
+func (s *eventStream) Read(p []byte) (int, error) {
+	for s.out.Len() == 0 {
+		if s.err != nil {
+			return 0, s.err
+		}
+		if s.out.Cap() > maxKept {
+			s.out = bytes.Buffer{}
+		}
+		s.out.Reset()
+		var e event
+		if s.err = s.read(&e); s.err == nil || errors.Is(s.err, io.EOF) {
+			s.emit(&e)
+		}
+		if s.err != nil && !s.done {
+			// If the stream is resumed, the answer takes the place of this.
+			s.ex.failed(faultf(tools.CodeTransportFailed, "the stream of its answer ended early"))
+		}
+	}
+	return s.out.Read(p)
+}
+
+// An event is one server-sent event while it is read.
+type event struct {
+	name, id, retry []byte
+	data            []byte
+	over            *outline // of the data, once it is beyond the limit
+}
+
+// read reads the lines of one event.
+func (s *eventStream) read(e *event) error {
+	var field string
+	for whole := true; ; {
+		chunk, err := s.lines.ReadSlice('\n')
+		ended := !errors.Is(err, bufio.ErrBufferFull)
+		if ended {
+			chunk = bytes.TrimRight(chunk, "\r\n")
+		}
+		if whole {
+			if len(chunk) == 0 {
+				return err
+			}
+			name, value, _ := bytes.Cut(chunk, []byte{':'})
+			field, chunk = string(name), bytes.TrimPrefix(value, []byte{' '})
+		}
+		e.add(field, chunk, ended, s.limit)
+		if whole = ended; err != nil && ended {
+			return err
+		}
+	}
+}
+
+// add adds a piece of a field.
+func (e *event) add(field string, piece []byte, ended bool, limit int64) {
+	var small *[]byte
+	switch field {
+	case "data":
+		if ended {
+			piece = append(bytes.Clone(piece), '\n')
+		}
+		if e.over == nil {
+			if e.data = append(e.data, piece...); int64(len(e.data)) <= limit {
+				return
+			}
+			e.over, piece, e.data = new(outline), e.data, nil
+		}
+		e.over.write(piece)
+		return
+	case "event":
+		small = &e.name
+	case "id":
+		small = &e.id
+	case "retry":
+		small = &e.retry
+	default: // a comment, or a field of no meaning here
+		return
+	}
+	if len(*small)+len(piece) <= maxField {
+		*small = append(*small, piece...)
+	}
+}
+
+// emit writes an event in the one form that comes out.
+func (s *eventStream) emit(e *event) {
+	if e.id != nil {
+		fmt.Fprintf(&s.out, "id: %s\n", e.id)
+	}
+	if e.retry != nil {
+		fmt.Fprintf(&s.out, "retry: %s\n", e.retry)
+	}
+	if msg := s.message(e); msg != nil {
+		if data, err := jsonrpc.EncodeMessage(msg); err == nil {
+			fmt.Fprintf(&s.out, "data: %s\n", data)
+		}
+	}
+	if s.out.Len() > 0 {
+		s.out.WriteByte('\n')
+	}
+}
+
+// message is the message of an event, settled, or nil if it has none.
+func (s *eventStream) message(e *event) jsonrpc.Message {
+	if name := string(e.name); name != "" && name != "message" {
+		return nil
+	}
+	if e.over != nil {
+		resp := e.over.refuse(tooLarge(s.limit))
+		if resp == nil {
+			return nil
+		}
+		// The SDK reads the answer from the stream, and so gets no Go error.
+		s.done = s.calls.settle(resp) || s.done
+		resp.Error = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: resp.Error.Error()}
+		return resp
+	}
+	data := bytes.TrimSpace(e.data)
+	if len(data) == 0 {
+		return nil
+	}
+	msgs, ok := parse(data)
+	if !ok || len(msgs) != 1 {
+		return nil
+	}
+	if resp, ok := msgs[0].(*jsonrpc.Response); ok {
+		s.done = s.calls.settle(resp) || s.done
+	}
+	return msgs[0]
+}

@@ -1,0 +1,299 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"crewhost/config"
+	"crewhost/config/secret"
+	"crewhost/mcp/child"
+	"crewhost/tools"
+)
+
+// Options are what Startup needs besides the settings.
+type Options struct {
+	// Name and Version are the client's identity, which every server sees.
+	Name, Version string
+	// Logger takes the servers' stderr (debug) and what goes wrong (warn). Nil
+	// discards.
+	Logger *slog.Logger
+	// Redactor gets to know every secret of the settings before anything is
+	// started. Nil: one of its own.
+	Redactor *secret.Redactor
+	// Guard is the command line of the guard process, which ends the
+	// servers' processes should this one be killed; see package child. Empty:
+	// none.
+	Guard []string
+	// OnReport, if set, is called as each server is connected or has failed,
+	// one call at a time. Names are registered after all of them.
+	OnReport func(ServerReport)
+}
+
+// Sessions are the connections with all servers of the settings. Who called
+// Startup closes them.
+type Sessions struct {
+	sessions []*session // in the settings' order
+	registry *tools.Registry
+	guard    *child.Guard
+
+	close    sync.Once
+	closeErr error
+}
+
+// Startup connects every server of cfg at once, each within its own
+// ConnectTimeout, and returns when all are connected or have failed (O10). At most
+// cfg.MaxStarting processes are starting together: a process is, until it
+// answers, and at most for the probe's limit. Then the tools are registered in reg, in the
+// settings' order, whatever finished first (O12).
+//
+// A server that fails is no error of Startup (O11); one that is required is a
+// [*RequiredError]. The end of ctx is its error. The Sessions are never nil:
+// after an error they are closed, and still have their reports.
+func Startup(ctx context.Context, cfg config.MCP, reg *tools.Registry, opts Options) (*Sessions, error) {
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.Redactor == nil {
+		opts.Redactor = new(secret.Redactor)
+	}
+	all := &Sessions{registry: reg}
+	if !cfg.Enabled {
+		return all, nil
+	}
+	processes := false
+	for _, server := range cfg.Servers {
+		processes = processes || server.Transport != config.TransportHTTP
+		all.sessions = append(all.sessions, newSession(server, cfg, opts))
+	}
+	if processes && len(opts.Guard) > 0 {
+		guard, err := child.StartGuard(opts.Guard)
+		if err != nil {
+			return all, errors.Join(fmt.Errorf("starting the guard of the MCP servers: %w", err), all.Close())
+		}
+		all.guard = guard
+		for _, s := range all.sessions {
+			s.guard = guard
+		}
+	}
+	all.connect(ctx, cfg.MaxStarting, opts.OnReport)
+	if err := ctx.Err(); err != nil {
+		return all, errors.Join(err, all.Close())
+	}
+	var failed []error
+	for _, s := range all.sessions {
+		if r := s.current(); r.Required && r.State != StateConnected {
+			failed = append(failed, r.Err)
+		}
+	}
+	if len(failed) > 0 {
+		return all, errors.Join(&RequiredError{Failed: failed}, all.Close())
+	}
+	for _, s := range all.sessions {
+		s.register(reg)
+	}
+	return all, nil
+}
+
+// defaultStarting is how many processes start together where the settings don't say.
+const defaultStarting = 8
+
+// connect connects all servers and waits for them.
+func (all *Sessions) connect(ctx context.Context, starting int, done func(ServerReport)) {
+	if starting <= 0 {
+		starting = defaultStarting
+	}
+	turns := make(chan struct{}, starting)
+	turn := func(ctx context.Context) (func(), error) {
+		select {
+		case turns <- struct{}{}:
+			return func() { <-turns }, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	free := func(context.Context) (func(), error) { return func() {}, nil }
+
+	var running sync.WaitGroup
+	var one sync.Mutex
+	for _, s := range all.sessions {
+		enter := turn
+		if s.server.Transport == config.TransportHTTP {
+			enter = free
+		}
+		running.Go(func() {
+			_ = s.connect(ctx, enter) // the report has it
+			if done != nil {
+				one.Lock()
+				defer one.Unlock()
+				done(s.current())
+			}
+		})
+	}
+	running.Wait()
+}
+
+// newSession prepares the session of a server and makes its secrets known.
+func newSession(server config.Server, cfg config.MCP, opts Options) *session {
+	m := &masks{shared: opts.Redactor}
+	texts := append([]secret.Text{server.Command, server.URL}, server.Args...)
+	for _, v := range server.Env {
+		texts = append(texts, v.Value)
+		m.add(v.Value.Reveal())
+	}
+	for _, v := range server.Headers {
+		value := v.Value.Reveal()
+		texts = append(texts, v.Value)
+		m.add(value)
+		if _, credential, ok := strings.Cut(value, " "); ok { // "Bearer …"
+			m.add(credential)
+		}
+	}
+	for _, t := range texts {
+		opts.Redactor.Add(t.Secrets()...)
+	}
+	if u, err := url.Parse(server.URL.Reveal()); err == nil {
+		for _, values := range u.Query() {
+			for _, value := range values {
+				m.add(value)
+			}
+		}
+		if password, ok := u.User.Password(); ok {
+			m.add(password)
+		}
+	}
+	server.ConnectTimeout = first(server.ConnectTimeout, cfg.ConnectTimeout, 30*time.Second)
+	transport := server.Transport
+	if transport == "" {
+		transport = config.TransportStdio
+	}
+	return &session{
+		server:          server,
+		opts:            opts,
+		log:             opts.Logger.With("server", server.Name),
+		masks:           m,
+		probeTimeout:    first(cfg.ProbeTimeout, 2*time.Second),
+		toolTimeout:     first(server.ToolTimeout, cfg.ToolTimeout, 60*time.Second),
+		shutdownTimeout: first(cfg.ShutdownTimeout, child.DefaultShutdownTimeout),
+		slots:           make(chan struct{}, maxCalls),
+		running:         make(map[int]context.CancelCauseFunc),
+		report: ServerReport{
+			Name:      server.Name,
+			State:     StateConnecting,
+			Required:  server.Required,
+			Transport: transport,
+		},
+	}
+}
+
+// first is the first duration that is set.
+func first(ds ...time.Duration) time.Duration {
+	for _, d := range ds {
+		if d > 0 {
+			return d
+		}
+	}
+	return 0
+}
+
+// register adds the tools of a connected server to reg. A name that is held is
+// skipped, and its holder named (O12).
+func (s *session) register(reg *tools.Registry) {
+	r := s.current()
+	if r.State != StateConnected {
+		return
+	}
+	var names []string
+	var skipped []Skip
+	bytes := 0
+	for _, def := range s.catalog.defs {
+		err := reg.Add(&tool{def: def, session: s})
+		if err == nil {
+			names = append(names, def.Name)
+			bytes += size(def)
+			continue
+		}
+		skip := Skip{Server: s.server.Name, Tool: def.Name, Reason: ReasonMalformed}
+		if errors.Is(err, tools.ErrDuplicate) {
+			skip.Reason, skip.Holder = ReasonCollision, holder(reg, def.Name)
+		}
+		skipped = append(skipped, skip)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.registered = names
+	s.report.Tools = names
+	s.report.DefinitionBytes = bytes
+	s.report.Skipped = append(s.report.Skipped, skipped...)
+}
+
+// holder says who holds a name.
+func holder(reg *tools.Registry, name string) string {
+	t, ok := reg.Lookup(name)
+	if !ok {
+		return "another tool"
+	}
+	if server := t.Definition().Server; server != "" {
+		return fmt.Sprintf("server %q", server)
+	}
+	return "a built-in tool"
+}
+
+// Reports returns what became of the servers, as it stands, in the settings' order.
+func (all *Sessions) Reports() []ServerReport {
+	reports := make([]ServerReport, len(all.sessions))
+	for i, s := range all.sessions {
+		reports[i] = s.current()
+	}
+	return reports
+}
+
+// Ping asks a server for a sign of life, within five seconds, and returns how long
+// it took. The error is a *tools.Error with [tools.CodePingTimeout] where none
+// came; the server stays connected (W6).
+func (all *Sessions) Ping(ctx context.Context, server string) (time.Duration, error) {
+	for _, s := range all.sessions {
+		if s.server.Name != server {
+			continue
+		}
+		if r := s.current(); r.State == StateFailed {
+			return 0, r.Err
+		}
+		return s.ping(ctx)
+	}
+	return 0, &tools.Error{Code: tools.CodeTransportFailed, Server: server, Detail: "the settings declare no such MCP server"}
+}
+
+// Close unregisters the tools of all servers (O1) and closes their sessions, all
+// at once: calls are cancelled, processes ended with all that came of them. It takes
+// no longer than the shutdown timeout of the settings and a little, whatever the
+// servers do, and may be called again. An error says what could not be ended.
+func (all *Sessions) Close() error {
+	all.close.Do(func() {
+		for _, s := range all.sessions {
+			s.mu.Lock()
+			names := s.registered
+			s.registered = nil
+			s.mu.Unlock()
+			for _, name := range names {
+				all.registry.Remove(name)
+			}
+		}
+		errs := make([]error, len(all.sessions)+1)
+		var running sync.WaitGroup
+		for i, s := range all.sessions {
+			running.Go(func() { errs[i] = s.end() })
+		}
+		running.Wait()
+		if all.guard != nil {
+			errs[len(all.sessions)] = all.guard.Close()
+		}
+		all.closeErr = errors.Join(errs...)
+	})
+	return all.closeErr
+}

@@ -1,0 +1,133 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"crewhost/tools"
+)
+
+// maxArguments is the size of the largest arguments that are sent, in bytes (W8).
+const maxArguments = 4 << 20
+
+// A tool is one tool of one server. It implements tools.Tool.
+type tool struct {
+	def     tools.Definition
+	session *session
+}
+
+// Definition implements tools.Tool.
+func (t *tool) Definition() tools.Definition { return t.def }
+
+// Call implements tools.Tool. What the server answers is a Result, also where it
+// answers with a JSON-RPC error: a model can read it and go on (K33). Errors are
+// *tools.Error: the limit passed, and the server was told that nobody waits
+// any more (K37); the answer was too large; the session is gone.
+func (t *tool) Call(ctx context.Context, call tools.Call) (tools.Result, error) {
+	res, err := t.session.call(ctx, t.def.ServerName(), call.Arguments)
+	if err != nil {
+		err.Tool = t.def.Name
+		return tools.Result{}, err
+	}
+	return res, nil
+}
+
+// call calls a tool by the server's own name for it.
+func (s *session) call(ctx context.Context, name string, arguments json.RawMessage) (tools.Result, *tools.Error) {
+	arguments, err := object(arguments)
+	if err != nil {
+		return tools.Result{}, s.wrap(tools.CodeArgumentsInvalid, err.Error(), nil)
+	}
+	ctx, end, err := s.begin(ctx)
+	if err != nil {
+		return tools.Result{}, s.coded(err)
+	}
+	defer end()
+	limited, cancel := context.WithTimeoutCause(ctx, s.toolTimeout, errToolTimeout)
+	defer cancel()
+	select {
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+	case <-limited.Done():
+		return tools.Result{}, s.interrupted(limited)
+	}
+
+	limited, ex := withExchange(limited)
+	_, err = s.client.CallTool(limited, &sdk.CallToolParams{Name: name, Arguments: arguments})
+	result, refusal, _ := ex.get()
+	switch {
+	case err == nil && result != nil:
+		res, err := parseResult(name, result)
+		if err != nil {
+			return tools.Result{}, s.wrap(tools.CodeProtocolError, err.Error(), nil)
+		}
+		return res, nil
+	case limited.Err() != nil:
+		return tools.Result{}, s.interrupted(limited)
+	case refusal != nil:
+		return tools.Failure(s.masks.redact(refusalText(refusal))), nil
+	case err == nil:
+		return tools.Result{}, s.wrap(tools.CodeProtocolError, "its answer has no result", nil)
+	case wantsInput(result):
+		return tools.Failure(fmt.Sprintf("The tool %q asks for input before it goes on, and nobody here can give any.", name)), nil
+	}
+	var f *fault
+	if errors.As(s.link.fault(), &f) {
+		return tools.Result{}, s.wrap(f.code, f.detail, nil)
+	}
+	return tools.Result{}, s.explain(limited, ex, err)
+}
+
+// errToolTimeout is the cause that ends a call at its limit.
+var errToolTimeout = errors.New("the call's limit passed")
+
+// interrupted says why the context of a call ended.
+func (s *session) interrupted(ctx context.Context) *tools.Error {
+	switch why := context.Cause(ctx); {
+	case errors.Is(why, errToolTimeout):
+		return s.wrap(tools.CodeCallTimeout, fmt.Sprintf("no answer within %v", s.toolTimeout), context.DeadlineExceeded)
+	case errors.Is(why, errSessionClosed):
+		return s.wrap(tools.CodeTransportClosed, errSessionClosed.Error(), nil)
+	default:
+		return s.wrap(tools.CodeCancelled, "the call was cancelled", ctx.Err())
+	}
+}
+
+// coded is err with a code, which those of a session have already. The copy
+// lets the caller name its tool.
+func (s *session) coded(err error) *tools.Error {
+	var e *tools.Error
+	if errors.As(err, &e) {
+		own := *e
+		return &own
+	}
+	return s.wrap(tools.CodeTransportClosed, err.Error(), nil)
+}
+
+// object is arguments as they go out: always one JSON object, its digits and
+// members untouched (K29, K31).
+func object(arguments json.RawMessage) (json.RawMessage, error) {
+	arguments = bytes.TrimSpace(arguments)
+	switch {
+	case len(arguments) == 0 || string(arguments) == "null":
+		return json.RawMessage("{}"), nil
+	case len(arguments) > maxArguments:
+		return nil, fmt.Errorf("the arguments are larger than %d MiB", maxArguments>>20)
+	case arguments[0] != '{' || !json.Valid(arguments):
+		return nil, errors.New("the arguments are not a JSON object")
+	}
+	return arguments, nil
+}
+
+// wantsInput reports whether a result is a question rather than an answer (O19).
+func wantsInput(result json.RawMessage) bool {
+	var r struct {
+		ResultType string `json:"resultType"`
+	}
+	return json.Unmarshal(result, &r) == nil && r.ResultType == "input_required"
+}
