@@ -1,0 +1,69 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Reason says in a stable word why a task ended without an answer.
+type Reason string
+
+// The reasons.
+const (
+	ReasonMaxIterations  Reason = "max_iterations"  // maxIter calls to the model, and no answer
+	ReasonRepeatedError  Reason = "repeated_error"  // the same tool errors three turns over
+	ReasonMalformedCalls Reason = "malformed_calls" // calls without proper arguments, three turns over
+	ReasonEmptyAnswer    Reason = "empty_answer"    // no text, or reasoning alone, also when asked again (K75)
+	ReasonCut            Reason = "cut"             // cut at the token limit, also when continued (K71)
+	ReasonFiltered       Reason = "filtered"        // withheld by the vendor, or refused (K71)
+	ReasonRejected       Reason = "rejected"        // the answer or its deliverable is not what the task asks for
+	ReasonModel          Reason = "model"           // the model could not be asked
+	ReasonTools          Reason = "tools"           // a tool that the crew names is not there
+	ReasonTimeout        Reason = "timeout"         // the agent's maxExecutionTime has passed
+	ReasonCancelled      Reason = "cancelled"       // the caller's context ended
+)
+
+// TaskError says why a task ended without an answer.
+type TaskError struct {
+	Reason Reason
+	Detail string // one line for a person
+	Err    error  // the cause; may be nil
+}
+
+// Error returns the detail, the cause and the reason in one line.
+func (e *TaskError) Error() string {
+	s := e.Detail
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s + " (" + string(e.Reason) + ")"
+}
+
+// Unwrap returns the cause.
+func (e *TaskError) Unwrap() error { return e.Err }
+
+// ReasonOf returns the reason of the first [*TaskError] in err's chain, or "".
+func ReasonOf(err error) Reason {
+	var e *TaskError
+	if errors.As(err, &e) {
+		return e.Reason
+	}
+	return ""
+}
+
+func fail(reason Reason, format string, args ...any) *TaskError {
+	return &TaskError{Reason: reason, Detail: fmt.Sprintf(format, args...)}
+}
+
+// errDeadline is the cause of a context that the task's own deadline ended.
+var errDeadline = errors.New("the task's time is up")
+
+// ended tells a task's deadline from the end of the caller's context.
+func ended(ctx context.Context) *TaskError {
+	cause := context.Cause(ctx)
+	if errors.Is(cause, errDeadline) {
+		return &TaskError{Reason: ReasonTimeout, Detail: "the task took longer than its agent's maxExecutionTime", Err: context.DeadlineExceeded}
+	}
+	return &TaskError{Reason: ReasonCancelled, Detail: "the task was stopped", Err: cause}
+}

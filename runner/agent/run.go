@@ -1,0 +1,320 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"crewhost/runner/event"
+	"crewhost/runner/llm"
+)
+
+// run is one task in the loop.
+type run struct {
+	*Loop
+	in       Input
+	model    llm.Model
+	settings Settings
+	set      *toolset
+	system   string
+	history  history
+	maxIter  int
+
+	out      Output
+	ids      map[string]bool // of calls, within the conversation
+	pieces   string          // of an answer that was cut, joined
+	toolFree bool            // whether the next turn must not call tools
+
+	pending   Reason // what the next turn is to mend
+	cuts      int    // cut turns with calls, in a row
+	continued int    // times that the present answer was continued
+	empties   int    // empty answers in a row
+	malformed int    // turns of malformed calls alone, in a row
+	alike     int    // turns that failed alike, in a row
+	failure   string // how the last turn failed
+	revisions int
+}
+
+// Run does a task and returns the agent's answer. An error is a [*TaskError];
+// the output is then what there was till it.
+//
+// Run returns when ctx ends, with [ReasonCancelled] and ctx's cause, or when the
+// agent's MaxExecutionTime has passed, with [ReasonTimeout]. Nothing that it
+// started runs on after it.
+func (l *Loop) Run(ctx context.Context, in Input) (Output, error) {
+	if in.Crew == nil || in.Agent == nil || in.Task == nil {
+		return Output{}, fail(ReasonRejected, "a task needs a crew, an agent and itself")
+	}
+	start := time.Now()
+	in.Attempt = max(in.Attempt, 1)
+	if d := in.Agent.MaxExecutionTime; d > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, d, errDeadline)
+		defer cancel()
+	}
+	r, err := l.prepare(in)
+	if err != nil {
+		return Output{Took: time.Since(start)}, err
+	}
+	answer, err := r.turns(ctx)
+	if err == nil {
+		r.out.Text = answer
+	}
+	r.out.Took = time.Since(start)
+	return r.out, err
+}
+
+// prepare makes the conversation's beginning.
+func (l *Loop) prepare(in Input) (*run, error) {
+	model, settings, err := l.resolve(in)
+	if err != nil {
+		return nil, &TaskError{Reason: ReasonModel, Detail: "choosing the model", Err: err}
+	}
+	set, err := newToolset(in.Agent, in.Task, l.definitions())
+	if err != nil {
+		return nil, err
+	}
+	prompt, notices := l.limits.user(in, set)
+	r := &run{
+		Loop: l, in: in, model: model, settings: settings, set: set,
+		system: system(in, set),
+		history: history{
+			maxMessages: l.limits.HistoryMessages, maxChars: l.limits.HistoryChars,
+			task: llm.User(prompt),
+		},
+		maxIter: in.Agent.MaxIter,
+		ids:     make(map[string]bool),
+	}
+	if r.maxIter <= 0 {
+		r.maxIter = defaultMaxIter
+	}
+	for _, n := range notices {
+		r.notice("%s", n)
+	}
+	if n := len(set.held); n > manyTools {
+		r.notice("agent %q offers %d tools to the model; many providers refuse a request with more than %d", in.Agent.Key, n, manyTools)
+	}
+	return r, nil
+}
+
+// turns asks the model until it has answered.
+func (r *run) turns(ctx context.Context) (string, error) {
+	for r.out.Turns < r.maxIter {
+		res, err := r.ask(ctx)
+		if err != nil {
+			return "", err
+		}
+		answer, done, err := r.take(ctx, res)
+		if err != nil {
+			return "", err
+		}
+		if done {
+			return answer, nil
+		}
+	}
+	switch r.pending {
+	case ReasonEmptyAnswer:
+		return "", r.emptyAnswer()
+	case ReasonCut:
+		return "", fail(ReasonCut, "the answer was cut at the token limit and maxIter (%d) leaves no turn to go on; raise maxTokens", r.maxIter)
+	}
+	return "", fail(ReasonMaxIterations, "no answer after %d calls to the model (maxIter)", r.maxIter)
+}
+
+// ask is one call to the model.
+func (r *run) ask(ctx context.Context) (*llm.Response, error) {
+	if n := r.history.trim(); n > 0 {
+		r.notice("the conversation grew too long: its %d oldest messages are left out", n)
+	}
+	if err := r.wait(ctx, r.in); err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, ended(ctx)
+	}
+	r.out.Turns++
+	req := llm.Request{
+		Model:       r.settings.Model,
+		System:      r.system,
+		Messages:    r.history.messages(),
+		Tools:       r.set.offered(),
+		Temperature: r.settings.Temperature,
+		TopP:        r.settings.TopP,
+		MaxTokens:   r.settings.MaxTokens,
+		Thinking:    r.settings.Thinking,
+		Format:      r.settings.Format,
+	}
+	if r.toolFree && len(req.Tools) > 0 {
+		req.ToolChoice = llm.ToolNone
+	}
+	r.toolFree = false
+	if r.stream {
+		req.OnDelta = func(d llm.Delta) {
+			if d.Text != "" {
+				r.emit(event.Event{Kind: event.ModelDelta, Turn: r.out.Turns, Text: d.Text})
+			}
+		}
+	}
+	r.emit(event.Event{Kind: event.ModelCalled, Turn: r.out.Turns, Model: r.settings.Model})
+	start := time.Now()
+	res, err := r.model.Generate(ctx, req)
+	if err == nil && res == nil {
+		err = errors.New("the model returned nothing")
+	}
+	returned := event.Event{
+		Kind: event.ModelReturned, Turn: r.out.Turns, Model: r.settings.Model,
+		DurationMS: time.Since(start).Milliseconds(), Success: new(err == nil),
+	}
+	if err != nil {
+		failure := &TaskError{Reason: ReasonModel, Detail: "asking the model", Err: err}
+		if ctx.Err() != nil {
+			failure = ended(ctx)
+		}
+		returned.Error = line(failure.Error(), "")
+		r.emit(returned)
+		return nil, failure
+	}
+	r.out.Usage = r.out.Usage.Add(res.Usage)
+	if res.Model != "" {
+		r.out.Model = res.Model
+		returned.Model = res.Model
+	}
+	returned.Stop = string(res.Stop)
+	returned.InputTokens, returned.OutputTokens = res.Usage.Input, res.Usage.Output
+	r.emit(returned)
+	return res, nil
+}
+
+// take judges an answer of the model: done with it, or one more turn.
+func (r *run) take(ctx context.Context, res *llm.Response) (answer string, done bool, err error) {
+	msg := res.Message
+	msg.Role = llm.RoleAssistant
+	text := msg.Text()
+	blank := strings.TrimSpace(text) == ""
+	if !blank {
+		// The last text is what a task that fails leaves.
+		r.out.Text = r.pieces + text
+	}
+	switch {
+	case res.Stop == llm.StopFilter:
+		return "", false, fail(ReasonFiltered, "the provider withheld the answer, or the model refused (%s)", res.Stop)
+	case res.Stop == llm.StopLength && len(msg.Calls) > 0:
+		return "", false, r.handBackCut(msg)
+	case len(msg.Calls) > 0:
+		r.pieces, r.continued, r.cuts, r.empties, r.pending = "", 0, 0, 0, ""
+		return "", false, r.callTools(ctx, msg)
+	case res.Stop == llm.StopLength && !blank, blank && r.pieces != "":
+		return "", false, r.goOn(msg, blank)
+	case blank || r.pending == ReasonEmptyAnswer && mimicsCall(text):
+		return "", false, r.askAgain()
+	}
+	r.empties, r.pending = 0, ""
+	return r.finish(ctx, msg, r.pieces+text)
+}
+
+// handBackCut tells the model that none of the calls in a cut turn was run:
+// their arguments may look complete and not be (K71).
+func (r *run) handBackCut(msg llm.Message) error {
+	r.cuts++
+	r.pending = ReasonCut
+	r.pieces, r.continued = "", 0
+	if r.cuts > cutCalls {
+		return fail(ReasonCut, "the model's calls were cut at the token limit %d times in a row; none of them was run; raise maxTokens", r.cuts)
+	}
+	r.notice("the model's answer was cut at the token limit; its %d calls are not run", len(msg.Calls))
+	// Without its calls, the turn's signed parts would be out of place too.
+	if text := msg.Text(); strings.TrimSpace(text) != "" {
+		r.history.add(llm.Message{Role: llm.RoleAssistant, Parts: []llm.Part{{Text: text}}})
+	}
+	r.history.add(llm.User(fmt.Sprintf(
+		"Your last turn was cut at the token limit while you called %s. Nothing was run, because a cut call may be incomplete. Call again, and shorter: less text, smaller arguments, one call at a time.",
+		callNames(msg.Calls))))
+	return nil
+}
+
+// goOn asks for the rest of an answer that was cut.
+func (r *run) goOn(msg llm.Message, blank bool) error {
+	if !blank {
+		r.pieces += msg.Text()
+	}
+	r.pending = ReasonCut
+	r.continued++
+	if r.continued > r.limits.Continuations {
+		return fail(ReasonCut, "the answer was cut at the token limit and is not complete after %d continuations; raise maxTokens", r.limits.Continuations)
+	}
+	r.notice("the answer was cut at the token limit; asking for the rest")
+	if !blank {
+		r.history.add(msg)
+	}
+	r.history.add(llm.User("Your answer was cut at the token limit. Go on exactly where it stops; repeat nothing and add no remark."))
+	return nil
+}
+
+// askAgain asks for an answer in text, first plainly, then firmly (K75).
+func (r *run) askAgain() error {
+	r.pending = ReasonEmptyAnswer
+	r.empties++
+	if r.empties > emptyAnswers {
+		return r.emptyAnswer()
+	}
+	r.notice("the model's answer is empty; asking again, without tools")
+	r.toolFree = true
+	nudge := "Your answer had no text. Write your final answer to the task now, as plain text, from what you have."
+	if r.empties > 1 {
+		nudge = "There is still no text in your answer. Call no tool, and write no markup of a call. Answer the task in a few plain sentences; if you can't do it, say in one sentence why."
+	}
+	r.history.add(llm.User(nudge))
+	return nil
+}
+
+func (r *run) emptyAnswer() *TaskError {
+	return fail(ReasonEmptyAnswer,
+		"the model gave no answer in text, also when asked again; a reasoning model may need a larger maxTokens, or less thinking")
+}
+
+// mimicsCall reports whether a text that was to be an answer is the markup of a
+// call, as models write it when they may not call.
+func mimicsCall(text string) bool {
+	text = strings.ToLower(strings.TrimSpace(text))
+	for _, mark := range []string{"<tool_call", "<invoke", "<function_call", "[tool_call]"} {
+		if strings.HasPrefix(text, mark) {
+			return true
+		}
+	}
+	return strings.Contains(text, "dsml")
+}
+
+// finish ends the task, unless the answer is refused and may be revised.
+func (r *run) finish(ctx context.Context, msg llm.Message, answer string) (string, bool, error) {
+	if r.in.Accept == nil {
+		return answer, true, nil
+	}
+	err := r.in.Accept(ctx, answer)
+	switch {
+	case err == nil:
+		return answer, true, nil
+	case ctx.Err() != nil:
+		return "", false, ended(ctx)
+	case r.revisions >= r.limits.Revisions:
+		return "", false, &TaskError{Reason: ReasonRejected, Detail: "the answer is not what the task asks for", Err: err}
+	}
+	r.revisions++
+	r.pieces, r.continued = "", 0
+	r.notice("the answer is handed back: %s", line(err.Error(), ""))
+	r.history.add(msg, llm.User(fmt.Sprintf("This can't be taken as the answer: %s. Mend that, then answer again, whole.", strings.TrimRight(err.Error(), ". \n"))))
+	return "", false, nil
+}
+
+func (r *run) emit(e event.Event) {
+	e.Task, e.Agent, e.Attempt = r.in.Task.Key, r.in.Agent.Key, r.in.Attempt
+	r.events.Emit(e)
+}
+
+// notice says something that a person should know.
+func (r *run) notice(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	r.log.Debug(text, "task", r.in.Task.Key, "agent", r.in.Agent.Key)
+	r.emit(event.Event{Kind: event.Notice, Text: text})
+}

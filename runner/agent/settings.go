@@ -1,0 +1,117 @@
+package agent
+
+import (
+	"encoding/json"
+
+	"crewhost/crew"
+	"crewhost/runner/llm"
+)
+
+// Settings are what a request asks of a model beyond its messages. Nil and zero
+// fields are not sent.
+type Settings struct {
+	Model       string
+	Temperature *float64
+	TopP        *float64
+	MaxTokens   int
+	Thinking    *llm.Thinking
+	Format      *llm.ResponseFormat
+}
+
+// levels are the overrides of a task, from the widest to the narrowest.
+func (in Input) levels() []*crew.LLM { return []*crew.LLM{in.Crew.LLM, in.Agent.LLM, in.Task.LLM} }
+
+// resolve is the cascade profile → crew → agent → task: the narrowest level that
+// names a profile chooses it, and each level overrides what it sets. A model's
+// name belongs to its provider, so those above the level that chose the profile
+// do not count.
+func (l *Loop) resolve(in Input) (llm.Model, Settings, error) {
+	levels := in.levels()
+	profile, from := "", 0
+	for i, level := range levels {
+		if level != nil && level.Profile.V != "" {
+			profile, from = level.Profile.V, i
+		}
+	}
+	model, s, err := l.models(profile)
+	if err != nil {
+		return nil, s, err
+	}
+	for i, level := range levels {
+		name := s.Model
+		s = s.override(level)
+		if i < from {
+			s.Model = name
+		}
+	}
+	if in.Format != nil {
+		s.Format = in.Format
+	}
+	return model, s, nil
+}
+
+// override returns s with what o sets.
+func (s Settings) override(o *crew.LLM) Settings {
+	if o == nil {
+		return s
+	}
+	if o.Model.V != "" {
+		s.Model = o.Model.V
+	}
+	if o.Temperature != nil {
+		s.Temperature = o.Temperature
+	}
+	if o.TopP != nil {
+		s.TopP = o.TopP
+	}
+	if o.MaxTokens != nil {
+		s.MaxTokens = *o.MaxTokens
+	}
+	s.Thinking = overrideThinking(s.Thinking, o.Thinking)
+	s.Format = overrideFormat(s.Format, o)
+	return s
+}
+
+// overrideThinking merges field by field, unlike a response's schema.
+func overrideThinking(base *llm.Thinking, o *crew.Thinking) *llm.Thinking {
+	if o == nil {
+		return base
+	}
+	var t llm.Thinking
+	if base != nil {
+		t = *base
+	} else {
+		// Who gives an effort or a budget wants thinking, unless said otherwise.
+		t.Enabled = true
+	}
+	if o.Enabled != nil {
+		t.Enabled = *o.Enabled
+	}
+	if o.Effort.V != "" {
+		t.Effort = o.Effort.V
+	}
+	if o.BudgetTokens != nil {
+		t.BudgetTokens = *o.BudgetTokens
+	}
+	return &t
+}
+
+// overrideFormat: a schema alone means json_schema, json_schema without a schema
+// can only mean json_object, and text takes a wider level's format back.
+func overrideFormat(base *llm.ResponseFormat, o *crew.LLM) *llm.ResponseFormat {
+	kind, schema := o.ResponseFormat.V, o.ResponseSchema
+	switch {
+	case kind == "text":
+		return nil
+	case schema != nil && (kind == "" || kind == "json_schema"):
+		return &llm.ResponseFormat{Type: "json_schema", Name: schema.Name, Schema: json.RawMessage(schema.Schema), Strict: schema.Strict}
+	case kind == "":
+		return base
+	case kind == "json_schema" && base != nil && base.Type == "json_schema":
+		return base
+	case kind == "json_schema":
+		return &llm.ResponseFormat{Type: "json_object"}
+	default:
+		return &llm.ResponseFormat{Type: kind}
+	}
+}

@@ -1,0 +1,253 @@
+package agent
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/agnivade/levenshtein"
+
+	"crewhost/crew"
+	"crewhost/runner/llm"
+	"crewhost/tools"
+)
+
+// humanInput is the tool that a task with humanInput gives its agent.
+const humanInput = "human_input"
+
+// toolset are the tools that one task's agent holds, under the names that the
+// model sees. It is the one place where names are changed and changed back, and
+// where schemas are made fit for the APIs of models.
+type toolset struct {
+	held   []held         // sorted by registered name
+	byWire map[string]int // index in held by the model's name
+}
+
+// held is a tool that the agent holds.
+type held struct {
+	def    tools.Definition
+	wire   string          // the name that the model sees
+	schema json.RawMessage // as the model sees it
+	shape  any             // the server's own schema, decoded; nil where it has none
+}
+
+// newToolset picks from defs what a and t name, and the tool to ask a person
+// with where t wants it (K27). Names that are not there are an error.
+func newToolset(a *crew.Agent, t *crew.Task, defs []tools.Definition) (*toolset, error) {
+	known := make(map[string]tools.Definition, len(defs))
+	for _, d := range defs {
+		known[d.Name] = d
+	}
+	var names, missing []string
+	for _, n := range slices.Concat(a.Tools, t.Tools) {
+		if _, ok := known[n.V]; !ok {
+			missing = append(missing, strconv.Quote(n.V))
+			continue
+		}
+		names = append(names, n.V)
+	}
+	if len(missing) > 0 {
+		slices.Sort(missing)
+		return nil, fail(ReasonTools, "agent %q and task %q name tools that are not there: %s",
+			a.Key, t.Key, strings.Join(slices.Compact(missing), ", "))
+	}
+	if _, ok := known[humanInput]; ok && t.HumanInput {
+		names = append(names, humanInput)
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+
+	set := &toolset{byWire: make(map[string]int, len(names))}
+	for i, wire := range wireNames(names) {
+		def := known[names[i]]
+		h := held{def: def, wire: wire, schema: wireSchema(def.InputSchema)}
+		if json.Unmarshal(def.InputSchema, &h.shape) != nil {
+			h.shape = nil
+		}
+		set.byWire[wire] = len(set.held)
+		set.held = append(set.held, h)
+	}
+	return set, nil
+}
+
+// lookup returns the tool that the model calls name.
+func (s *toolset) lookup(name string) (held, bool) {
+	i, ok := s.byWire[name]
+	if !ok {
+		return held{}, false
+	}
+	return s.held[i], true
+}
+
+// holds reports whether the agent holds the tool of that registered name.
+func (s *toolset) holds(name string) bool {
+	return slices.ContainsFunc(s.held, func(h held) bool { return h.def.Name == name })
+}
+
+// wireName is what the model calls the held tool of that registered name.
+func (s *toolset) wireName(name string) string {
+	for _, h := range s.held {
+		if h.def.Name == name {
+			return h.wire
+		}
+	}
+	return name
+}
+
+// offered are the tools as the model sees them.
+func (s *toolset) offered() []llm.Tool {
+	if len(s.held) == 0 {
+		return nil
+	}
+	out := make([]llm.Tool, len(s.held))
+	for i, h := range s.held {
+		out[i] = llm.Tool{Name: h.wire, Description: h.def.Description, Schema: h.schema}
+	}
+	return out
+}
+
+// unknown says to the model that it has no tool of that name, and which it has (K69).
+func (s *toolset) unknown(name string) string {
+	name = tools.Truncate(name, maxWireName)
+	if len(s.held) == 0 {
+		return fmt.Sprintf("there is no tool %q, and you have no tools; answer in text", name)
+	}
+	names := make([]string, len(s.held))
+	for i, h := range s.held {
+		names[i] = h.wire
+	}
+	slices.Sort(names)
+	msg := fmt.Sprintf("you have no tool %q", name)
+	if near := nearest(name, names); near != "" {
+		msg += fmt.Sprintf("; did you mean %q?", near)
+	}
+	const shown = 40
+	rest := ""
+	if len(names) > shown {
+		rest = fmt.Sprintf(" and %d more", len(names)-shown)
+		names = names[:shown]
+	}
+	return msg + " Your tools: " + strings.Join(names, ", ") + rest
+}
+
+// nearest returns the name that was probably meant, or "": the same in other
+// letters, one that ends in name behind a prefix, or one a few letters away.
+func nearest(name string, names []string) string {
+	fold := strings.NewReplacer("_", "", "-", "", ".", "", "/", "", " ", "").Replace
+	want := fold(strings.ToLower(name))
+	if want == "" {
+		return ""
+	}
+	for _, n := range names {
+		if fold(strings.ToLower(n)) == want {
+			return n
+		}
+	}
+	for _, n := range names {
+		if rest, ok := strings.CutSuffix(strings.ToLower(n), strings.ToLower(name)); ok && strings.ContainsAny(rest[len(rest)-1:], "_-") {
+			return n
+		}
+	}
+	best, bestDistance := "", max(1, len([]rune(want))/3)+1
+	for _, n := range names {
+		if d := levenshtein.ComputeDistance(want, fold(strings.ToLower(n))); d < bestDistance {
+			best, bestDistance = n, d
+		}
+	}
+	return best
+}
+
+// maxWireName is the longest name, in bytes, that the APIs of models take.
+const maxWireName = 64
+
+// wireNames returns, for each of the unique names, the one that the model sees:
+// [a-zA-Z0-9_-]{1,64}, all different (K23). A name that fits stays. Another gets
+// "_" for what does not fit and, where that is taken or cut, a piece of its hash,
+// so that it does not depend on which other tools there are more than it must.
+func wireNames(names []string) []string {
+	wire := make([]string, len(names))
+	wanted := make(map[string]int, len(names))
+	for i, n := range names {
+		wire[i] = fitName(n)
+		wanted[wire[i]]++
+	}
+	taken := make(map[string]bool, len(names))
+	for _, n := range names {
+		if fitName(n) == n {
+			taken[n] = true
+		}
+	}
+	for i, n := range names {
+		base := wire[i]
+		if base == n || wanted[base] == 1 && !taken[base] && len(n) <= maxWireName && strings.Trim(base, "_") != "" {
+			taken[base] = true
+			continue
+		}
+		sum := sha256.Sum256([]byte(n))
+		hash := hex.EncodeToString(sum[:])
+		for size := 8; ; size += 8 {
+			cut := min(len(base), maxWireName-size-1)
+			wire[i] = base[:cut] + "_" + hash[:size]
+			if !taken[wire[i]] {
+				break
+			}
+		}
+		taken[wire[i]] = true
+	}
+	return wire
+}
+
+// fitName makes a name of what the APIs of models take.
+func fitName(name string) string {
+	var b strings.Builder
+	for _, r := range name {
+		switch {
+		case b.Len() == maxWireName:
+			return b.String()
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-':
+			b.WriteRune(r)
+		default:
+			b.WriteByte('_')
+		}
+	}
+	if b.Len() == 0 {
+		return "_"
+	}
+	return b.String()
+}
+
+var emptySchema = json.RawMessage(`{"type":"object","properties":{}}`)
+
+// wireSchema makes a tool's schema one that the APIs of models take: an object
+// at the root, with a type and properties. What a vendor refuses beyond that is
+// the business of its adapter. The server still gets the arguments as they are.
+func wireSchema(schema json.RawMessage) json.RawMessage {
+	var root map[string]json.RawMessage
+	if json.Unmarshal(schema, &root) != nil || root == nil {
+		return emptySchema
+	}
+	var add string
+	switch kind := bytes.TrimSpace(root["type"]); {
+	case string(kind) == `"object"`:
+	case len(kind) == 0:
+		add = `"type":"object",`
+	default: // null, a list, another type
+		return emptySchema
+	}
+	if _, ok := root["properties"]; !ok {
+		add += `"properties":{},`
+	}
+	if add == "" {
+		return schema
+	}
+	body := bytes.TrimSpace(bytes.TrimSpace(schema)[1:])
+	if body[0] == '}' {
+		add = strings.TrimSuffix(add, ",")
+	}
+	return slices.Concat([]byte("{"+add), body)
+}

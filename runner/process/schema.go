@@ -1,0 +1,209 @@
+package process
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// maxSchema is how large a deliverable's schema may be, in bytes.
+const maxSchema = 1 << 20
+
+// resolve makes a JSON Schema (2020-12 or draft-07) ready to judge by. Its
+// references must be pointers into itself (#/…). One that leads back to itself
+// without going down in the value would never end, and is refused.
+func resolve(text string) (*jsonschema.Resolved, error) {
+	if len(text) > maxSchema {
+		return nil, fmt.Errorf("it has %d bytes; at most %d are read", len(text), maxSchema)
+	}
+	var root any
+	if err := json.Unmarshal([]byte(text), &root); err != nil {
+		return nil, err
+	}
+	r := references{root: root, state: make(map[string]visit)}
+	if err := r.check("", root); err != nil {
+		return nil, err
+	}
+	var s jsonschema.Schema
+	if err := json.Unmarshal([]byte(text), &s); err != nil {
+		return nil, err
+	}
+	return s.Resolve(nil)
+}
+
+// validate judges a JSON text. Integers are judged exactly as far as 64 bits go.
+func validate(s *jsonschema.Resolved, text string) error {
+	dec := json.NewDecoder(strings.NewReader(text))
+	dec.UseNumber()
+	var value any
+	if err := dec.Decode(&value); err != nil {
+		return err
+	}
+	value, err := plain(value)
+	if err != nil {
+		return err
+	}
+	return s.Validate(value)
+}
+
+// plain puts Go's own numbers for json.Number, which the validator takes for a
+// string.
+func plain(value any) (any, error) {
+	var err error
+	switch v := value.(type) {
+	case json.Number:
+		if i, err := v.Int64(); err == nil {
+			return i, nil
+		}
+		f, err := v.Float64()
+		if err != nil {
+			return nil, fmt.Errorf("the number %.40s is out of range", v)
+		}
+		return f, nil
+	case []any:
+		for i := range v {
+			if v[i], err = plain(v[i]); err != nil {
+				return nil, err
+			}
+		}
+	case map[string]any:
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			if v[k], err = plain(v[k]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return value, nil
+}
+
+type visit int
+
+const (
+	visiting visit = iota + 1
+	visited
+)
+
+// references finds references that lead in a circle.
+type references struct {
+	root  any
+	state map[string]visit // by JSON pointer
+}
+
+// check follows every schema in value, which stands at the pointer at.
+func (r *references) check(at string, value any) error {
+	switch v := value.(type) {
+	case map[string]any:
+		if err := r.follow(at, v); err != nil {
+			return err
+		}
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			switch k {
+			case "const", "enum", "default", "examples": // values, not schemas
+				continue
+			}
+			if err := r.check(at+"/"+escape(k), v[k]); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for i, e := range v {
+			if err := r.check(at+"/"+strconv.Itoa(i), e); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// follow visits the schema at a pointer and all that judge the same value as it.
+func (r *references) follow(at string, schema map[string]any) error {
+	switch r.state[at] {
+	case visited:
+		return nil
+	case visiting:
+		return fmt.Errorf("the reference at #%s leads back to itself", at)
+	}
+	r.state[at] = visiting
+	for _, next := range beside(at, schema) {
+		if err := r.followPointer(next); err != nil {
+			return err
+		}
+	}
+	if _, ok := schema["$dynamicRef"].(string); ok {
+		return errors.New("$dynamicRef is not supported")
+	}
+	if _, ok := schema["$id"].(string); ok && at != "" {
+		return errors.New("$id is supported at the root alone")
+	}
+	if ref, ok := schema["$ref"].(string); ok {
+		target, local := strings.CutPrefix(ref, "#")
+		target, err := url.PathUnescape(target)
+		if err != nil || !local || target != "" && target[0] != '/' {
+			return fmt.Errorf("$ref %.100q is no pointer into the schema (#/…)", ref)
+		}
+		if err := r.followPointer(target); err != nil {
+			return err
+		}
+	}
+	r.state[at] = visited
+	return nil
+}
+
+// followPointer visits the schema at a pointer. One that points nowhere is for
+// the validator to report.
+func (r *references) followPointer(pointer string) error {
+	value, at := r.root, ""
+	for _, step := range strings.Split(pointer, "/")[1:] {
+		step = strings.NewReplacer("~1", "/", "~0", "~").Replace(step)
+		switch v := value.(type) {
+		case map[string]any:
+			value = v[step]
+		case []any:
+			i, err := strconv.Atoi(step)
+			if err != nil || i < 0 || i >= len(v) {
+				return nil
+			}
+			value, step = v[i], strconv.Itoa(i)
+		default:
+			return nil
+		}
+		at += "/" + escape(step) // one spelling for each schema
+	}
+	schema, ok := value.(map[string]any)
+	if !ok {
+		return nil
+	}
+	return r.follow(at, schema)
+}
+
+// beside are the pointers of the schemas within one that judge the same value.
+func beside(at string, schema map[string]any) []string {
+	var out []string
+	for _, k := range []string{"allOf", "anyOf", "oneOf"} {
+		list, _ := schema[k].([]any)
+		for i := range list {
+			out = append(out, at+"/"+k+"/"+strconv.Itoa(i))
+		}
+	}
+	for _, k := range []string{"not", "if", "then", "else"} {
+		if schema[k] != nil {
+			out = append(out, at+"/"+k)
+		}
+	}
+	for _, k := range []string{"dependentSchemas", "dependencies"} {
+		m, _ := schema[k].(map[string]any)
+		for _, name := range slices.Sorted(maps.Keys(m)) {
+			out = append(out, at+"/"+k+"/"+escape(name))
+		}
+	}
+	return out
+}
+
+func escape(step string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(step) }
