@@ -29,6 +29,7 @@ var aliasLine = regexp.MustCompile(`^([ \t]*)(\\?)\*([A-Za-z_][A-Za-z0-9_]*)[ \t
 type expansion struct {
 	text    []byte
 	block   bool  // there was an anchors block
+	refused bool  // the text grew beyond its limit, and an issue says so
 	lines   []int // of each line of text: the line of the file; nil: the same
 	columns map[int]int
 	issues  Issues
@@ -93,6 +94,7 @@ func expandAnchors(file string, data []byte, limit int) *expansion {
 		}
 		if size > limit {
 			x.fail(pos, strict.CodeTooLarge, fmt.Sprintf("with its anchors applied the file has more than %d bytes", limit), "")
+			x.refused = true
 			return x
 		}
 	}

@@ -15,6 +15,9 @@ type builder struct {
 	issues   Issues
 	warnings Issues
 
+	// wrong has the places of values of a wrong type, which have one issue and
+	// need no second.
+	wrong map[Pos]bool
 	// pairWithout is set for CrewAI's pair without a file for the crew's own keys.
 	pairWithout bool
 	// unread: parts of the crew that no reference can be judged against.
@@ -22,9 +25,10 @@ type builder struct {
 }
 
 func (b *builder) fail(pos Pos, code, message, hint string) {
-	switch i := (Issue{Pos: pos, Code: code, Message: message, Hint: hint}); {
+	switch {
+	case b.wrong[pos]:
 	case len(b.issues) < maxIssues:
-		b.issues = append(b.issues, i)
+		b.issues = append(b.issues, Issue{Pos: pos, Code: code, Message: message, Hint: hint})
 	case len(b.issues) == maxIssues:
 		b.issues = append(b.issues, Issue{
 			Pos: Pos{File: pos.File}, Code: strict.CodeTooLarge,
@@ -39,9 +43,18 @@ func (b *builder) warn(pos Pos, code, message, hint string) {
 	}
 }
 
+// add takes over the issues of the decoder.
 func (b *builder) add(issues Issues) {
 	for _, i := range issues {
 		b.fail(i.Pos, i.Code, i.Message, i.Hint)
+	}
+	for _, i := range issues {
+		if i.Code == strict.CodeWrongType || i.Code == strict.CodeBadValue {
+			if b.wrong == nil {
+				b.wrong = map[Pos]bool{}
+			}
+			b.wrong[i.Pos] = true
+		}
 	}
 }
 
@@ -57,6 +70,7 @@ func (b *builder) build(root *strict.Node, crewai bool) *Crew {
 		agents = translate(decodeEntities[crewaiAgent](b, "agents", doc.Agents), b.crewaiAgent)
 		tasks = translate(decodeEntities[crewaiTask](b, "tasks", doc.Tasks), b.crewaiTask)
 	} else {
+		b.looksLikeCrewAI(doc.Tasks)
 		agents = decodeEntities[agentDoc](b, "agents", doc.Agents)
 		tasks = decodeEntities[taskDoc](b, "tasks", doc.Tasks)
 	}
@@ -96,7 +110,11 @@ func (b *builder) head(doc *crewDoc) {
 	c.Goal = doc.Goal
 	if c.Format == Orkeon {
 		b.text(doc.Goal, "goal")
-		if !doc.Goal.Set {
+		switch {
+		case doc.Goal.Set:
+		case doc.Goal.Pos != doc.Pos:
+			b.fail(doc.Goal.Pos, strict.CodeMissing, `"goal" is empty`, "give it a value")
+		default:
 			b.fail(doc.Goal.Pos, strict.CodeMissing, `"goal" is missing`, "")
 		}
 	}
@@ -163,7 +181,7 @@ func (b *builder) agent(e strict.Named[agentDoc]) *Agent {
 		Guardrails:       b.guardrails(doc.Guardrails, at+".guardrails"),
 		MaxExecutionTime: doc.MaxExecutionTime.V,
 	}
-	if !a.Role.Set {
+	if a.Role.V = strings.TrimSpace(a.Role.V); !a.Role.Set { // a folded scalar ends in a newline, a name does not
 		a.Role.V = e.Key
 	}
 	if n := b.atLeast(doc.MaxIter, 1, at+".maxIter"); n.Set {

@@ -215,6 +215,23 @@ func (b *builder) extra(at string, k extra) {
 	}
 }
 
+// looksLikeCrewAI tells the writer of CrewAI's tasks in a crew of Orkeon's
+// format, once, how to say which format it is.
+func (b *builder) looksLikeCrewAI(tasks *strict.Node) {
+	if tasks == nil {
+		return
+	}
+	for _, t := range tasks.Entries {
+		for _, e := range t.Value.Entries {
+			switch key := fold(e.Key); {
+			case key == "outputfile", key == "outputjson", key == "outputpydantic", key == "context" && e.Value.Kind == strict.List && len(e.Value.Items) > 0:
+				b.fail(e.KeyPos, CodeLayout, "tasks."+t.Key+"."+e.Key+" is a key in CrewAI's format", "if all tasks are, write format: crewai among the crew's own keys")
+				return
+			}
+		}
+	}
+}
+
 // unassigned warns about the tasks of a CrewAI crew whose agents are said in
 // its crew.py.
 func (b *builder) unassigned() {
@@ -227,13 +244,14 @@ func (b *builder) unassigned() {
 	if b.crew.Format != CrewAI || len(without) == 0 || len(b.crew.Agents) < 2 || b.crew.Process != Sequential {
 		return
 	}
-	n := len(without)
+	n, first := len(without), without[0]
 	if n > 10 {
 		without = append(without[:10], fmt.Sprintf("and %d more", n-10))
 	}
-	hint := "name them in crew.yaml: tasks: {" + b.crew.Tasks[0].Key + ": {agent: " + b.crew.Agents[0].Key + "}}"
+	example := "tasks: {" + first + ": {agent: " + b.crew.Agents[0].Key + "}}"
+	hint := "name them in crew.yaml: " + example
 	if b.pairWithout {
-		hint = "name them in a crew.yaml beside it: format: crewai, tasks: {" + b.crew.Tasks[0].Key + ": {agent: " + b.crew.Agents[0].Key + "}}"
+		hint = "name them in a crew.yaml beside it: format: crewai, " + example
 	}
 	b.warn(Pos{File: b.crew.Tasks[0].Pos.File}, CodeUnassigned,
 		"no agent is named for "+strings.Join(without, ", ")+"; they go to the agents in turn, in the order of the file", hint)

@@ -155,6 +155,7 @@ func (f *finder) crew(dir string) layout {
 	case !perEntity:
 		l.settings = crew
 		return l
+	case len(f.issues) > 0:
 	case l.agents.file != "" && l.agents.folder == "" || l.tasks.file != "" && l.tasks.folder == "":
 		f.fail(dir, CodeLayout, "mixed layouts: one of agents and tasks is a folder, the other a file",
 			"use agents/ and tasks/, or agents.yaml and tasks.yaml")

@@ -38,7 +38,7 @@ func Load(path string) (*Crew, error) {
 		issues.Sort()
 		return nil, issues
 	}
-	r := &reader{bytes: maxBytes, nodes: maxNodes}
+	r := &reader{}
 	root, crewai := r.tree(l)
 	var c *Crew
 	if root != nil {
@@ -56,7 +56,7 @@ func Load(path string) (*Crew, error) {
 
 // loadBytes reads a crew of one file from its content.
 func loadBytes(file string, data []byte) (*Crew, Issues) {
-	r := &reader{bytes: maxBytes, nodes: maxNodes}
+	r := &reader{}
 	n := r.parse(file, data)
 	if len(r.issues) > 0 && n == nil {
 		return nil, r.issues
@@ -79,7 +79,7 @@ func absolute(path string) string {
 
 // reader turns files into one tree, within a budget for all of them.
 type reader struct {
-	bytes, nodes int
+	bytes, nodes int // of all files so far
 	issues       Issues
 	// unread is set where the agents or the tasks have a part that could not be
 	// read: what names them can't be judged then.
@@ -205,7 +205,7 @@ func (r *reader) part(p part, dir string) (n *strict.Node, broken bool) {
 // where it could not be read or parsed, and an issue says so.
 func (r *reader) file(path string) (n *strict.Node, ok bool) {
 	before := len(r.issues)
-	data, err := readFile(path, min(maxFile, r.bytes))
+	data, err := readFile(path, maxFile)
 	if err != nil {
 		if issue, is := err.(Issue); is {
 			r.issues = append(r.issues, issue)
@@ -214,7 +214,10 @@ func (r *reader) file(path string) (n *strict.Node, ok bool) {
 		}
 		return nil, false
 	}
-	r.bytes -= len(data)
+	if r.bytes += len(data); r.bytes > maxBytes {
+		r.fail(Pos{File: path}, strict.CodeTooLarge, fmt.Sprintf("with this file the crew has more than %d bytes", maxBytes), "")
+		return nil, false
+	}
 	n = r.parse(path, data)
 	return n, n != nil || len(r.issues) == before
 }
@@ -246,14 +249,21 @@ func readFile(path string, limit int) ([]byte, error) {
 	return data, nil
 }
 
-// parse turns the content of a file into a tree, its anchors applied.
+// parse turns the content of a file into a tree, its anchors applied. It
+// returns nil for an empty file, and where an issue says why.
 func (r *reader) parse(file string, data []byte) *strict.Node {
 	x := expandAnchors(file, data, maxFile)
 	r.issues = append(r.issues, x.issues...)
-	n, issues := strict.Parse(file, x.text, strict.Limits{Bytes: maxFile, Nodes: r.nodes})
+	if x.refused {
+		return nil
+	}
+	n, issues := strict.Parse(file, x.text, strict.Limits{Bytes: maxFile, Nodes: maxNodes})
 	x.restore(n, issues)
 	r.issues = append(r.issues, issues...)
-	r.nodes = max(1, r.nodes-count(n))
+	if r.nodes += count(n); r.nodes > maxNodes {
+		r.fail(Pos{File: file}, strict.CodeTooLarge, fmt.Sprintf("with this file the crew has more than %d values", maxNodes), "")
+		return nil
+	}
 	if x.block && n != nil {
 		n.Entries = slices.DeleteFunc(n.Entries, func(e strict.Entry) bool { return e.Key == "anchors" })
 	}
