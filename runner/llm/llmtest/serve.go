@@ -81,6 +81,7 @@ type Mock struct {
 
 	mu      sync.Mutex
 	bodies  []string
+	urls    []string
 	headers []http.Header
 	times   []time.Time
 }
@@ -98,6 +99,7 @@ func (m *Mock) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.mu.Lock()
 	n := len(m.bodies)
 	m.bodies = append(m.bodies, string(body))
+	m.urls = append(m.urls, r.URL.RequestURI())
 	m.headers = append(m.headers, r.Header)
 	m.times = append(m.times, time.Now())
 	m.mu.Unlock()
@@ -114,6 +116,13 @@ func (m *Mock) Bodies() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return append([]string(nil), m.bodies...)
+}
+
+// URLs returns the path and query of every request so far.
+func (m *Mock) URLs() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return append([]string(nil), m.urls...)
 }
 
 // Header returns the header of request n, counted from 0.

@@ -125,6 +125,9 @@ func New(c Config) (*Model, error) {
 	}, nil
 }
 
+// TokensField returns where a request's MaxTokens goes.
+func (m *Model) TokensField() TokensField { return m.tokens }
+
 // Generate sends req and returns the answer. See [llm.Model] and
 // [llm.Exchange.Do] for errors and repetitions.
 //
