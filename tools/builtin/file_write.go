@@ -1,0 +1,116 @@
+package builtin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+
+	"crewhost/tools"
+	"crewhost/tools/mount"
+)
+
+const fileWriteSchema = `{
+  "type": "object",
+  "properties": {
+    "path": {
+      "type": "string", "minLength": 1,
+      "description": "Path of the file, such as /output/report.md. Missing folders are created."
+    },
+    "content": {
+      "type": "string",
+      "description": "The whole new content, or with append what to add. Give JSON as a string, too."
+    },
+    "encoding": {
+      "type": "string", "enum": ["utf-8", "utf-16le", "utf-16be", "iso-8859-1"], "default": "utf-8",
+      "description": "Encoding to write."
+    },
+    "append": {
+      "type": "boolean", "default": false,
+      "description": "Add to the end of the file instead of replacing what it holds."
+    },
+    "create_backup": {
+      "type": "boolean", "default": false,
+      "description": "First copy an existing file to the same path with .bak added."
+    }
+  },
+  "required": ["path", "content"],
+  "additionalProperties": false
+}`
+
+func fileWrite(fsys *mount.FS) tool {
+	return tool{
+		def: define("file_write", "Write file",
+			"Writes text to a file, replacing it unless append is true. Only folders that are mounted for writing can be written to.", fileWriteSchema, false),
+		params: []string{"path", "content", "encoding", "append", "create_backup"},
+		run: func(ctx context.Context, _ tools.Call, args *arguments) (tools.Result, error) {
+			name := args.need("path")
+			content := args.need("content")
+			encoding := args.oneOf("encoding", "utf-8", encodings...)
+			add, backup := args.flag("append"), args.flag("create_backup")
+			if res, bad := args.fault(); bad {
+				return res, nil
+			}
+			data, err := encodeText(content, encoding)
+			switch {
+			case err != nil:
+				return failuref("%s was not written: %v.", name, err), nil
+			case len(data) > maxFile:
+				return failuref("%s was not written: the content has %d bytes, and at most %d can be written.", name, len(data), maxFile), nil
+			}
+			done, err := writeFile(ctx, fsys, name, data, add, backup)
+			if err != nil {
+				if ctx.Err() != nil {
+					return tools.Result{}, ended(ctx, "file_write")
+				}
+				return tools.Failure(err.Error()), nil
+			}
+			return tools.Text(done), nil
+		},
+	}
+}
+
+// writeFile writes and says what it did. Nothing is changed when ctx has ended.
+func writeFile(ctx context.Context, fsys *mount.FS, name string, data []byte, add, backup bool) (string, error) {
+	info, err := fsys.Stat(name)
+	there := err == nil
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	kept := ""
+	if there && backup {
+		old, err := readAll(ctx, fsys, name)
+		if err != nil {
+			return "", err
+		}
+		if err := fsys.WriteFile(info.Path+".bak", old); err != nil {
+			return "", err
+		}
+		kept = fmt.Sprintf(" The old content is in %s.bak.", info.Path)
+	}
+	if !there {
+		if err := fsys.MkdirAll(path.Dir(path.Clean(name))); err != nil {
+			return "", err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	act, verb := fsys.WriteFile, "Replaced"
+	switch {
+	case add && there:
+		act, verb = fsys.Append, "Appended to"
+	case add:
+		act, verb = fsys.Append, "Created"
+	case !there:
+		verb = "Created"
+	}
+	if err := act(name, data); err != nil {
+		return "", err
+	}
+	if info, err = fsys.Stat(name); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s %s: %s written.%s", verb, info.Path, plural(len(data), "byte", "bytes"), kept), nil
+}
