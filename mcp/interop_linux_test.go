@@ -1,0 +1,192 @@
+//go:build interop
+
+package mcp_test
+
+import (
+	"bufio"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"crewhost/config"
+	"crewhost/config/secret"
+	"crewhost/mcp"
+	"crewhost/tools"
+)
+
+// The reference servers, as .ci/npm pins and installs them. A server that is
+// not there fails these tests; it never skips them.
+const serversDir = "../.ci/npm/node_modules/@modelcontextprotocol"
+
+func script(t *testing.T, server string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join(serversDir, "server-"+server, "dist", "index.js"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("reference server %q is not installed (npm ci in .ci/npm): %v", server, err)
+	}
+	return path
+}
+
+// node are the settings of a reference server over stdio.
+func node(t *testing.T, name string, args ...string) config.Server {
+	t.Helper()
+	s := config.Server{Name: name, Transport: config.TransportStdio, Command: secret.Literal("node")}
+	for _, arg := range append([]string{script(t, name)}, args...) {
+		s.Args = append(s.Args, secret.Literal(arg))
+	}
+	return s
+}
+
+// TestInteropStdio connects the four reference servers at once, and lists and
+// calls the tools of each.
+func TestInteropStdio(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "tide.txt"), []byte("high at six"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	memory := node(t, "memory")
+	memory.Env = []config.Variable{{Name: "MEMORY_FILE_PATH", Value: secret.Literal(filepath.Join(dir, "memory.jsonl"))}}
+	r := start(t, settings(
+		node(t, "everything"),
+		node(t, "filesystem", dir),
+		memory,
+		node(t, "sequential-thinking"),
+	)).connected()
+
+	for _, report := range r.Reports() {
+		t.Logf("%s %s: %s, %d tools, %v", report.Name, report.ServerVersion, report.Protocol, len(report.Tools), report.Took.Round(time.Millisecond))
+		if report.Era != mcp.Legacy || report.Protocol != "2025-11-25" {
+			t.Errorf("%s speaks %s, %s", report.Name, report.Era, report.Protocol)
+		}
+		if len(report.Warnings) > 0 {
+			t.Errorf("%s: warnings %q", report.Name, report.Warnings)
+		}
+	}
+	calls := []struct{ tool, arguments, want string }{
+		{"echo", `{"message":"hello"}`, "hello"},
+		{"get-sum", `{"a":2,"b":3}`, "5"},
+		{"read_text_file", `{"path":"` + filepath.Join(dir, "tide.txt") + `"}`, "high at six"},
+		{"create_entities", `{"entities":[{"name":"Moon","entityType":"body","observations":["pulls"]}]}`, "Moon"},
+		{"search_nodes", `{"query":"Moon"}`, "pulls"},
+		{"sequentialthinking", `{"thought":"first","nextThoughtNeeded":false,"thoughtNumber":1,"totalThoughts":1}`, `"thoughtNumber": 1`},
+	}
+	for _, c := range calls {
+		res := r.call(c.tool, c.arguments)
+		if res.IsError || !strings.Contains(text(res), c.want) {
+			t.Errorf("%s: %+v does not say %q", c.tool, res, c.want)
+		}
+	}
+	if res := r.call("get-structured-content", `{"location":"New York"}`); len(res.Structured) == 0 {
+		t.Errorf("no structured content: %+v", res)
+	}
+	if res := r.call("get-tiny-image", `{}`); !slices.ContainsFunc(res.Content, isImage) {
+		t.Errorf("no image: %+v", res)
+	}
+	if res := r.call("read_text_file", `{"path":"/etc/passwd"}`); !res.IsError {
+		t.Errorf("reading outside the allowed folder: %+v", res)
+	}
+}
+
+// inside marks the process that runs in a network namespace of its own.
+const inside = "CREWHOST_TEST_NETNS"
+
+// TestInteropHTTP connects the reference server over Streamable HTTP. That
+// server listens on every interface, so it and this test run in a network
+// namespace that holds nothing but a loopback.
+func TestInteropHTTP(t *testing.T) {
+	if os.Getenv(inside) == "" {
+		again := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestInteropHTTP$", "-test.v", "-test.count=1")
+		again.Env = append(os.Environ(), inside+"=1")
+		again.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
+		if os.Geteuid() != 0 {
+			again.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+			again.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
+			again.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
+		}
+		out, err := again.CombinedOutput()
+		t.Logf("%s", out)
+		if err != nil {
+			t.Fatalf("in a network namespace: %v", err)
+		}
+		return
+	}
+	loopbackUp(t)
+	onlyLoopback(t)
+
+	server := exec.CommandContext(t.Context(), "node", script(t, "everything"), "streamableHttp")
+	server.Env = append(os.Environ(), "PORT=3901")
+	stderr, err := server.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer server.Wait()
+	defer server.Process.Kill()
+	lines := bufio.NewScanner(stderr)
+	for lines.Scan() {
+		if strings.Contains(lines.Text(), "listening") {
+			break
+		}
+	}
+
+	r := start(t, settings(remote("everything", "http://localhost:3901/mcp"))).connected()
+	report := r.only()
+	t.Logf("%s: %s, %d tools, %v", report.ServerName, report.Protocol, len(report.Tools), report.Took.Round(time.Millisecond))
+	if report.Protocol != "2025-11-25" || len(report.Tools) < 10 {
+		t.Errorf("protocol %s, tools %q", report.Protocol, report.Tools)
+	}
+	if res := r.call("echo", `{"message":"over HTTP"}`); !strings.Contains(text(res), "over HTTP") {
+		t.Errorf("echo: %+v", res)
+	}
+	if d, err := r.Ping(t.Context(), "everything"); err != nil || d <= 0 {
+		t.Errorf("ping: %v, %v", d, err)
+	}
+}
+
+// loopbackUp switches on lo, which a new network namespace has switched off.
+func loopbackUp(t *testing.T) {
+	t.Helper()
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	ifr, err := unix.NewIfreq("lo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ifr.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCSIFFLAGS, uintptr(unsafe.Pointer(ifr))); errno != 0 {
+		t.Fatalf("switching on the loopback: %v", errno)
+	}
+}
+
+// onlyLoopback makes sure that nothing here can be reached from outside.
+func onlyLoopback(t *testing.T) {
+	t.Helper()
+	all, err := net.Interfaces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range all {
+		if i.Flags&net.FlagLoopback == 0 && i.Flags&net.FlagUp != 0 {
+			t.Fatalf("interface %s is up", i.Name)
+		}
+	}
+}
+
+func isImage(c tools.Content) bool { return c.Kind == tools.KindImage && len(c.Data) > 0 }
