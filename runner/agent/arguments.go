@@ -142,11 +142,16 @@ func excerpt(s string, max int) string {
 
 // nulls drops nulls that a schema does not allow.
 type nulls struct {
-	root map[string]any // for $ref
+	root  map[string]any // for $ref
+	steps int            // schemas looked at so far
 }
 
-// maxNulls is how deep nulls are looked for.
-const maxNulls = 16
+// Bounds on looking for nulls: how deep, and at how many schemas. A schema is
+// foreign input, and a few references to itself make a tree without end of it.
+const (
+	maxNulls     = 16
+	maxNullSteps = 10_000
+)
 
 // drop returns value, which is valid JSON, without the optional members that
 // are null against schema. Where there are none, it returns value itself.
@@ -227,7 +232,7 @@ func rawBytes(in []json.RawMessage) [][]byte {
 
 // allows reports whether a schema may allow null. Where it cannot tell, it does.
 func (n *nulls) allows(schema any, depth int) bool {
-	if depth > maxNulls {
+	if n.steps++; depth > maxNulls || n.steps > maxNullSteps {
 		return true
 	}
 	schema = n.follow(schema, 0)

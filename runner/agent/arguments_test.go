@@ -88,12 +88,23 @@ func TestNormaliseRefuses(t *testing.T) {
 	}
 }
 
+// hostile is a schema that, followed everywhere, has 8^16 branches.
+var hostile = `{"properties":{"a":{"anyOf":[` + strings.Repeat(`{"allOf":[{"$ref":"#/properties/a"},{"type":"string"}]},`, 7) + `{"type":"string"}]}}}`
+
+func TestNormaliseIsBoundedOnHostileSchemas(t *testing.T) {
+	got, err := normalise(`{"a":null,"b":1}`, shape(t, hostile))
+	if err != nil || !strings.Contains(string(got), `"b":1`) {
+		t.Errorf("%s, %v", got, err)
+	}
+}
+
 func FuzzNormalise(f *testing.F) {
 	for _, s := range []string{"", "null", `{"a":null,"b":1e400}`, `{"q":null,"deep":{"x":null}}`, `{"a":1}{"b":2}`, `[[[`, `{"a":`} {
 		f.Add(s, k29)
 	}
 	f.Add(`{"a":{"a":null}}`, `{"properties":{"a":{"$ref":"#"}}}`)
 	f.Add(`{"a":null}`, `{"properties":{"a":{"anyOf":[{"$ref":"#/properties/a"}]}}}`)
+	f.Add(`{"a":null}`, hostile)
 	f.Fuzz(func(t *testing.T, in, schema string) {
 		var s any
 		_ = json.Unmarshal([]byte(schema), &s) // nil is a schema too
