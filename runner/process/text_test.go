@@ -1,0 +1,122 @@
+package process
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestCandidates(t *testing.T) {
+	for _, tt := range []struct {
+		name, in string
+		want     []string
+	}{
+		{"the whole", " {\"a\":1} \n", []string{`{"a":1}`, `{"a":1}`}},
+		{"a number", "42", []string{"42"}},
+		{"fenced", "Here:\n```json\n{\"a\": 1}\n```\nand\n```\n[2]\n```", []string{`{"a": 1}`, `[2]`, `{"a": 1}`, `[2]`}},
+		{"in the text", `I found {"a":{"b":"}"}} and [1,2] {bad}.`, []string{`{"a":{"b":"}"}}`, `[1,2]`}},
+		{"digits", `so {"id":725653563933458433,"e":1e400}`, []string{`{"id":725653563933458433,"e":1e400}`}},
+		{"with a mark", "\uFEFF[1]", []string{`[1]`, `[1]`}},
+		{"an open fence", "```json\n{\"a\":1}", []string{`{"a":1}`}},
+		{"a fence in a fence", "````\n```\n[1]\n```\n````", []string{`[1]`}},
+		{"none", "sorry", nil},
+		{"empty", "", nil},
+		{"brackets without end", strings.Repeat("[", 1<<16), nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, candidates(tt.in)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func FuzzCandidates(f *testing.F) {
+	for _, s := range []string{`{"a":1}`, "```json\n[1]\n```", `x {"a":[{}]} y`, "{{{[[[", "```\n```\n```", "\uFEFF{}"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, in string) {
+		for _, c := range candidates(in) {
+			if !json.Valid([]byte(c)) || !strings.Contains(in, c) {
+				t.Errorf("%q is not JSON of %q", c, in)
+			}
+		}
+	})
+}
+
+func TestSanitize(t *testing.T) {
+	for _, tt := range []struct{ name, format, in, want string }{
+		{"plain", "markdown", "# T\n\ntext", "# T\n\ntext\n"},
+		{"announced", "markdown", "Here is the report:\n\n# T\ntext\n\n\n", "# T\ntext\n"},
+		{"an introduction is content", "markdown", "Tides are old.\n\n## More\n", "Tides are old.\n\n## More\n"},
+		{"two paragraphs are content", "", "One.\n\nTwo:\n\n# T", "One.\n\nTwo:\n\n# T\n"},
+		{"fenced whole", "md", "```markdown\n# T\n````go\nx\n````\n```", "# T\n````go\nx\n````\n"},
+		{"two fences", "markdown", "```\na\n```\nb\n```\nc\n```", "```\na\n```\nb\n```\nc\n```\n"},
+		{"another language is content", "markdown", "```go\nx\n```", "```go\nx\n```\n"},
+		{"yaml", "yaml", "```yaml\na: 1\n```", "a: 1\n"},
+		{"stop tokens", "markdown", "text</s> <|eot_id|>\n", "text\n"},
+		{"stop tokens within stay", "markdown", "the token </s> ends", "the token </s> ends\n"},
+		{"json keeps all but the mark", "json", "\uFEFF {\"a\":\"\\n\"} ", " {\"a\":\"\\n\"} "},
+		{"text too", "text", "Here:\n# x </s>", "Here:\n# x </s>"},
+		{"empty", "markdown", "", "\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := sanitize(tt.in, tt.format); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestSchemas(t *testing.T) {
+	for _, tt := range []struct{ name, schema, value, err string }{
+		{"large integer", `{"type":"integer"}`, `725653563933458433`, ""},
+		{"an integer as a float", `{"type":"integer"}`, `1.0`, ""},
+		{"no integer", `{"type":"integer"}`, `1.5`, "type"},
+		{"number out of range", `{"type":"number"}`, `[1e400]`, "out of range"},
+		{"recursive through a property", `{"type":"object","properties":{"next":{"$ref":"#"}}}`, `{"next":{"next":{}}}`, ""},
+		{"recursive through a property, violated", `{"type":"object","properties":{"next":{"$ref":"#"}}}`, `{"next":1}`, "type"},
+		{"definition used twice", `{"$defs":{"s":{"type":"string"}},"properties":{"a":{"$ref":"#/$defs/s"},"b":{"$ref":"#/$defs/s"}}}`, `{"a":"","b":1}`, "type"},
+		{"names that look like references", `{"properties":{"$ref":{"type":"string"}},"default":{"$ref":"http://x"}}`, `{"$ref":"a"}`, ""},
+		{"any", `true`, `1`, ""},
+		{"none", `false`, `1`, "not"},
+		{"itself", `{"$ref":"#"}`, `1`, "leads back"},
+		{"itself by way of allOf", `{"allOf":[{"$ref":"#/$defs/a"}],"$defs":{"a":{"anyOf":[{"$ref":"#/allOf/00"}]}}}`, `1`, "leads back"},
+		{"itself, spelt another way", `{"$defs":{"a":{"$ref":"#/%24defs/a"}}}`, `1`, "leads back"},
+		{"itself by way of if", `{"$defs":{"a":{"if":{"not":{"$ref":"#/$defs/a"}}}}}`, `1`, "leads back"},
+		{"elsewhere", `{"$ref":"http://example.com/s"}`, `1`, "no pointer into the schema"},
+		{"an anchor", `{"$ref":"#a","$defs":{"a":{"$anchor":"a"}}}`, `1`, "no pointer into the schema"},
+		{"an id within", `{"$defs":{"a":{"$id":"http://x","$ref":"#"}}}`, `1`, "$id"},
+		{"dynamic", `{"$dynamicRef":"#a"}`, `1`, "$dynamicRef"},
+		{"no JSON", `{`, `1`, "JSON"},
+		{"another draft", `{"$schema":"http://json-schema.org/draft-04/schema#"}`, `1`, "version"},
+		{"too large", `{"x":"` + strings.Repeat("x", maxSchema) + `"}`, `1`, "bytes"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s, err := resolve(tt.schema)
+			if err == nil {
+				err = validate(s, tt.value)
+			}
+			switch {
+			case tt.err == "" && err != nil:
+				t.Error(err)
+			case tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)):
+				t.Errorf("%v, want %q", err, tt.err)
+			}
+		})
+	}
+}
+
+func FuzzSchema(f *testing.F) {
+	f.Add(`{"type":"object","properties":{"a":{"$ref":"#"}}}`, `{"a":{}}`)
+	f.Add(`{"allOf":[{"$ref":"#/$defs/a"}],"$defs":{"a":{"not":{"$ref":"#/allOf/0"}}}}`, `1`)
+	f.Add(`{"if":{"enum":[1,null]},"then":{"const":1e400}}`, `[1,{"a":1.0}]`)
+	f.Fuzz(func(t *testing.T, schema, value string) {
+		s, err := resolve(schema)
+		if err == nil && len(value) < 1000 {
+			_ = validate(s, value) // it must come back
+		}
+	})
+}
