@@ -3,6 +3,9 @@
 package child
 
 import (
+	"crypto/rand"
+	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -70,7 +73,7 @@ func killHost(t *testing.T, guarded string, prepare func(map[string]process), tr
 // After kill -9 of the host nobody is left, and the guard is gone, too, though it was told
 // to go before.
 func TestGuardAvengesHost(t *testing.T) {
-	trees := []string{"polite", "stubborn", "wrap stubborn", "wrap -leave stubborn"}
+	trees := []string{"polite", "stubborn", "wrap stubborn", "wrap -leave stubborn", "wrap -leave -bare stubborn"}
 	if runtime.GOOS == "linux" {
 		trees = append(trees, "wrap -setsid stubborn", "wrap -leave -setsid stubborn", "wrap -setsid wrap -leave -setsid stubborn")
 	}
@@ -88,6 +91,34 @@ func TestGuardAvengesHost(t *testing.T) {
 	}, trees...)
 	for kind, p := range all {
 		eventually(t, kind+" is gone", func() bool { return !alive(p) })
+	}
+}
+
+// A host that is killed while it starts and closes trees leaves nobody, not even one that
+// it was just about to start.
+func TestGuardAvengesBusyHost(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("who is left is known by the marker alone")
+	}
+	for n := 1; n <= 9; n += 2 {
+		outer := mark{marker: rand.Text()}
+		argv := self("busy", "wrap", "-leave", "-setsid", "stubborn")
+		host := exec.Command(argv[0], argv[1:]...)
+		host.Env = append(os.Environ(), quickExit, TreeVariable+"="+outer.marker)
+		host.Stderr = os.Stderr
+		stdout, err := host.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := host.Start(); err != nil {
+			t.Fatal(err)
+		}
+		readyPids(t, stdout, n)
+		if err := host.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = host.Wait()
+		eventually(t, "everybody is gone", func() bool { return len(members(processes(0), outer)) == 0 })
 	}
 }
 
@@ -111,6 +142,9 @@ func TestParentDeathSignal(t *testing.T) {
 // A guard that is closed kills nobody, and one that has died is no trouble.
 func TestGuardClose(t *testing.T) {
 	guard := startTestGuard(t)
+	if p, _ := look(guard.proc.Pid); p.group != p.pid {
+		t.Errorf("the guard is in the group of its host: %+v", p)
+	}
 	p := spawn(t, Config{Guard: guard}, "polite")
 	all := ready(t, p, "polite")
 	if err := guard.Close(); err != nil {
@@ -172,6 +206,45 @@ func TestStartGuardError(t *testing.T) {
 	var none *Guard
 	if err := none.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// The guard hears of a tree before it can exist and until its pid is free, and of one
+// that could not be started no longer than that.
+func TestWhatGuardHears(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	guard := &Guard{guard{pipe: w}}
+	p := spawn(t, Config{Guard: guard}, "polite")
+	ready(t, p, "polite")
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Start(t.Context(), Config{Command: "/no/such/command", Guard: guard}); err == nil {
+		t.Fatal("started")
+	}
+	w.Close()
+	said, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(said), "\n")
+	if len(lines) != 6 || len(lines[3]) < 3 {
+		t.Fatalf("said %q", lines)
+	}
+	want := []string{
+		"? " + p.marker,
+		fmt.Sprintf("+ %s %d %d", p.marker, p.Pid(), p.tree.start),
+		"- " + p.marker,
+		"? " + lines[3][2:],
+		"- " + lines[3][2:],
+		"",
+	}
+	if diff := cmp.Diff(want, lines); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

@@ -15,8 +15,10 @@ import (
 	"os/signal"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 )
@@ -67,7 +69,7 @@ func program(kind string, args []string) int {
 		ready()
 		_, _ = io.Copy(io.Discard, os.Stdin)
 	case "fail": // ends by itself, with a reason
-		fmt.Fprintln(os.Stderr, "no such folder")
+		fmt.Fprint(os.Stderr, strings.Repeat("reading on\n", 5000), "no such folder\n")
 		return 3
 	case "echo": // says how it was started
 		dir, _ := os.Getwd()
@@ -80,6 +82,8 @@ func program(kind string, args []string) int {
 		}
 	case "host":
 		return host(args)
+	case "busy":
+		return busy(args)
 	default:
 		fmt.Fprintln(os.Stderr, "unknown kind", kind)
 		return 1
@@ -153,6 +157,38 @@ func host(args []string) int {
 	forever := make(chan os.Signal, 1)
 	signal.Notify(forever, syscall.SIGUSR2)
 	<-forever
+	return 0
+}
+
+// busy is a host that starts trees of the given kind with a guard, several at a time, and
+// closes every other one, until it is killed.
+func busy(args []string) int {
+	guard, err := StartGuard(self("guard"))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for i := 0; ; i++ {
+				argv := self(args...)
+				p, err := Start(context.Background(), Config{
+					Command: argv[0], Args: argv[1:], Env: os.Environ(), Guard: guard, ShutdownTimeout: time.Millisecond,
+				})
+				if err != nil {
+					fmt.Fprintln(os.Stderr, err)
+					os.Exit(1)
+				}
+				_, _ = bufio.NewReader(p.Stdout()).ReadString('\n')
+				fmt.Printf("ready busy %d\n", p.Pid())
+				if i%2 == 0 {
+					_ = p.Close()
+				}
+			}
+		})
+	}
+	wg.Wait()
 	return 0
 }
 
