@@ -377,9 +377,9 @@ func (s *session) failure(ctx context.Context, link link, ex *exchange, err erro
 // explain says why a request failed, where neither its time nor its link is over.
 func (s *session) explain(ctx context.Context, ex *exchange, err error) *tools.Error {
 	_, refusal, f := ex.get()
-	if f == nil {
-		// What failed before the wire.
-		errors.As(err, &f)
+	var own *fault
+	if errors.As(err, &own) { // what the SDK was told
+		f = own
 	}
 	switch {
 	case errors.Is(context.Cause(ctx), errSessionClosed):

@@ -1,0 +1,104 @@
+package mcp_test
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"sync"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"crewhost/config"
+	"crewhost/mcp"
+	"crewhost/mcp/mcptest"
+	"crewhost/tools"
+)
+
+// BenchmarkStartup connects ten trivial servers, by turns with Startup and with the bare
+// SDK, which connects them at once and lists their tools. "ratio" is Startup's time over the SDK's: the
+// aim is at most 1.3.
+func BenchmarkStartup(b *testing.B) {
+	const servers = 10
+	for name, guard := range map[string][]string{"plain": nil, "guarded": {selfPath(), guardArg}} {
+		b.Run(name, func(b *testing.B) {
+			var cfg []config.Server
+			for i := range servers {
+				cfg = append(cfg, stdio(fmt.Sprintf("s%d", i), mcptest.Standard, "-tools", fmt.Sprintf("t%d", i)))
+			}
+			var ours, bare time.Duration
+			for b.Loop() {
+				began := time.Now()
+				sessions, err := mcp.Startup(b.Context(), settings(cfg...), new(tools.Registry), mcp.Options{Name: "bench", Guard: guard})
+				ours += time.Since(began)
+				if err != nil {
+					b.Fatal(err)
+				}
+				for _, r := range sessions.Reports() {
+					if r.State != mcp.StateConnected {
+						b.Fatal(r.Err)
+					}
+				}
+				if err := sessions.Close(); err != nil {
+					b.Fatal(err)
+				}
+				bare += bareStartup(b, servers)
+			}
+			b.ReportMetric(float64(ours)/float64(bare), "ratio")
+			b.ReportMetric(float64(ours.Milliseconds())/float64(b.N), "ms/startup")
+			b.ReportMetric(float64(bare.Milliseconds())/float64(b.N), "ms/bare")
+		})
+	}
+}
+
+// bareStartup is what the SDK takes for the same.
+func bareStartup(b *testing.B, servers int) time.Duration {
+	var running sync.WaitGroup
+	sessions := make([]*sdk.ClientSession, servers)
+	began := time.Now()
+	for i := range servers {
+		running.Go(func() {
+			command, args := mcptest.Command(mcptest.Standard, "-tools", fmt.Sprintf("t%d", i))
+			client := sdk.NewClient(&sdk.Implementation{Name: "bench"}, nil)
+			session, err := client.Connect(context.Background(), &sdk.CommandTransport{Command: exec.Command(command, args...)}, nil)
+			if err != nil {
+				b.Error(err)
+				return
+			}
+			sessions[i] = session
+			if _, err := session.ListTools(context.Background(), nil); err != nil {
+				b.Error(err)
+			}
+		})
+	}
+	running.Wait()
+	took := time.Since(began)
+	for _, session := range sessions {
+		running.Go(func() {
+			if session != nil {
+				_ = session.Close()
+			}
+		})
+	}
+	running.Wait()
+	return took
+}
+
+func selfPath() string {
+	command, _ := mcptest.Command(mcptest.Standard)
+	return command
+}
+
+// BenchmarkCall is one call over stdio and back.
+func BenchmarkCall(b *testing.B) {
+	r := start(b, settings(stdio("a", mcptest.Standard, "-tools", "echo"))).connected()
+	tool, _ := r.reg.Lookup("echo")
+	args := []byte(`{"text":"hello"}`)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := tool.Call(b.Context(), tools.Call{Arguments: args}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
