@@ -25,7 +25,8 @@ import (
 const (
 	maxText     = 4_000    // characters of a result where nothing else is said
 	maxFileText = 32_000   // characters that file_read gives by default
-	maxFile     = 16 << 20 // bytes of a file that is read or written whole
+	maxFile     = 16 << 20 // bytes of a file that is read whole
+	maxWrite    = 4 << 20  // bytes that file_write writes
 	maxJSON     = 4 << 20  // bytes of a document for json_tool
 )
 

@@ -370,7 +370,7 @@ func TestFileWrite(t *testing.T) {
 	b.wantFailure(t, "file_write", `{"path":"/etc/passwd","content":"x"}`, "no mount")
 	b.wantFailure(t, "file_write", `{"path":"/out","content":"x"}`, "folder")
 	b.wantFailure(t, "file_write", `{"path":"/out/l2","content":"€","encoding":"iso-8859-1"}`, `'€'`)
-	b.wantFailure(t, "file_write", args(t, "path", "/out/x", "content", strings.Repeat("x", 16<<20+1)), "at most")
+	b.wantFailure(t, "file_write", args(t, "path", "/out/x", "content", strings.Repeat("x", 4<<20+1)), "at most")
 	if got := b.get(t, "in/a.txt"); got != "alpha" {
 		t.Errorf("a read-only file now holds %q", got)
 	}

@@ -56,8 +56,8 @@ func fileWrite(fsys *mount.FS) tool {
 			switch {
 			case err != nil:
 				return failuref("%s was not written: %v.", name, err), nil
-			case len(data) > maxFile:
-				return failuref("%s was not written: the content has %d bytes, and at most %d can be written.", name, len(data), maxFile), nil
+			case len(data) > maxWrite:
+				return failuref("%s was not written: the content has %d bytes, and at most %d can be written.", name, len(data), maxWrite), nil
 			}
 			done, err := writeFile(ctx, fsys, name, data, add, backup)
 			if err != nil {

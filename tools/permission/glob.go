@@ -3,7 +3,9 @@ package permission
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"unicode"
 )
 
 // glob is a parsed pattern for one text. Matching takes time in the product of
@@ -11,6 +13,7 @@ import (
 // trying one after another.
 type glob struct {
 	tokens []token
+	fold   bool // letter case doesn't matter; the tokens are in lower case
 }
 
 // token is one step of a glob: a character, or a wildcard.
@@ -90,6 +93,9 @@ func (g glob) run(s string, anywhere bool) bool {
 	}
 	g.skip(now)
 	for _, r := range s {
+		if g.fold {
+			r = unicode.ToLower(r)
+		}
 		alive := false
 		clear(next)
 		for i, t := range g.tokens {
@@ -135,5 +141,14 @@ func (t token) takes(r rune) bool {
 // below returns the glob for what g matches, in any folder.
 func (g glob) below() glob {
 	tokens := []token{{kind: many}, {kind: literal, char: '/'}}
-	return glob{tokens: append(tokens, g.tokens...)}
+	return glob{tokens: append(tokens, g.tokens...), fold: g.fold}
+}
+
+// folded returns the glob for what g matches, in any letter case.
+func (g glob) folded() glob {
+	tokens := slices.Clone(g.tokens)
+	for i := range tokens {
+		tokens[i].char = unicode.ToLower(tokens[i].char)
+	}
+	return glob{tokens: tokens, fold: true}
 }

@@ -262,9 +262,8 @@ func TestGuardOutcomes(t *testing.T) {
 		return tool{tools.Definition{Name: name}, func(context.Context, tools.Call) (tools.Result, error) { return res, err }}
 	}
 	panics := tool{tools.Definition{Name: "panics"}, func(context.Context, tools.Call) (tools.Result, error) {
-		var m map[string]int
-		m["x"] = 1
-		return tools.Result{}, nil
+		var list []int
+		return tools.Text(strings.Repeat("x", list[len(list)])), nil
 	}}
 	g := permission.NewGuard(registry(t, with("good", tools.Text("ok"), nil), with("bad", tools.Failure("no"), nil),
 		with("gone", tools.Result{}, boom), panics), allowAll(t), nil)
@@ -290,7 +289,7 @@ func TestGuardOutcomes(t *testing.T) {
 			if err != nil || !res.IsError || strings.Contains(text(res), "goroutine") {
 				t.Errorf("a panic became %+v, %v", res, err)
 			}
-			if last.Err == nil || !strings.Contains(last.Err.Error(), "nil map") {
+			if last.Err == nil || !strings.Contains(last.Err.Error(), "out of range") {
 				t.Errorf("the observer does not learn of the panic: %v", last.Err)
 			}
 		}

@@ -137,37 +137,66 @@ func parseCondition(text string, strict bool) (condition, error) {
 	switch {
 	case strings.Contains(value, "://"):
 		c.form = webURL
+		value, err = canonicalURL(value)
 	case strings.Contains(value, "/"):
 		c.form = filePath
+		c.rooted = value[0] == '/'
+		// A value is cleaned before it is compared, so a pattern that no clean
+		// path fits would never match, without a word.
+		if clean := path.Clean(value); clean != value {
+			err = fmt.Errorf("the path is not clean; write %s", clean)
+		}
 	}
-	g, err := parseGlob(value, strict && c.form == plain)
 	if err != nil {
-		return condition{}, err
+		return condition{}, fmt.Errorf("the condition %q: %w", text, err)
 	}
-	c.values = []glob{g}
-	if c.form != filePath {
-		return c, nil
+	texts := []string{value}
+	if folder, ok := strings.CutSuffix(value, "/**"); ok && folder != "" && c.form == filePath {
+		texts = append(texts, folder) // the folder itself, too
 	}
-	// A value is cleaned before it is compared, so a pattern that no clean path
-	// fits would never match, without a word.
-	if clean := path.Clean(value); clean != value {
-		return condition{}, fmt.Errorf("the path in the condition %q is not clean; write %s", text, clean)
-	}
-	c.rooted = value[0] == '/'
-	if folder, ok := strings.CutSuffix(value, "/**"); ok && folder != "" {
-		self, err := parseGlob(folder, false)
+	for _, t := range texts {
+		g, err := parseGlob(t, strict && c.form == plain)
 		if err != nil {
 			return condition{}, err
 		}
-		c.values = append(c.values, self)
-	}
-	if strict && !c.rooted {
-		// Relative to what, only the tool knows.
-		for _, v := range c.values {
-			c.values = append(c.values, v.below())
+		if strict && c.form != plain {
+			g = g.folded()
+		}
+		c.values = append(c.values, g)
+		if strict && c.form == filePath && !c.rooted {
+			c.values = append(c.values, g.below()) // relative to what, only the tool knows
 		}
 	}
 	return c, nil
+}
+
+// canonicalURL brings a pattern into the form that URLs are compared in, or says
+// why no URL would match it.
+func canonicalURL(pattern string) (string, error) {
+	scheme, rest, _ := strings.Cut(pattern, "://")
+	scheme = strings.ToLower(scheme)
+	host, file, _ := strings.Cut(rest, "/")
+	host = strings.ToLower(host)
+	if scheme == "http" && strings.HasSuffix(host, ":80") || scheme == "https" && strings.HasSuffix(host, ":443") {
+		return "", errors.New("write the URL without the default port")
+	}
+	if strings.Contains(host, "@") {
+		return "", errors.New("write the URL without a user")
+	}
+	if clean := path.Clean("/" + file); clean != "/"+file && !strings.Contains(file, `\`) && !strings.Contains(file, "?") {
+		return "", fmt.Errorf("the path of the URL is not clean; write %s://%s%s", scheme, host, clean)
+	}
+	// A question mark starts the query of a URL and is no wildcard.
+	var b strings.Builder
+	for rest := scheme + "://" + host + "/" + file; rest != ""; {
+		before, after, found := cut(rest, '?')
+		b.WriteString(before)
+		if found {
+			b.WriteString(`\?`)
+		}
+		rest = after
+	}
+	return b.String(), nil
 }
 
 // cut splits s at the first sep that no backslash precedes.

@@ -66,7 +66,15 @@
 // a relative value wherever some folder would make it match, and an allow rule
 // matches none; [Config.Base] answers the question for built-in tools. In a
 // deny or ask condition without any slash, * does not stop at one: command=rm *
-// means "rm -rf /" too.
+// means "rm -rf /" too. In one with a slash, letter case doesn't matter, as it
+// doesn't to many file systems.
+//
+// A pattern with "://" is compared with URLs: without user, fragment and default
+// port, with the host in lower case and the path cleaned; ? is no wildcard there.
+// An allow rule matches no URL that holds a user, a space or a backslash, and no
+// value with line breaks or other control characters. Beyond that, text is text:
+// command=git * also allows "git log; rm x", so commands of a shell are better
+// asked about.
 package permission
 
 import (

@@ -221,6 +221,17 @@ func TestConditions(t *testing.T) {
 		{"w:url=https://example.com/a/**", `{"url":"https://example.com/a/%2e%2e/b"}`, false, true},
 		{"w:url=https://example.com/**", `{"url":"example.com/x"}`, false, true},
 
+		{"w:url=HTTPS://Example.COM/**", `{"url":"https://example.com/a"}`, true, true},
+		{"w:url=https://example.com", `{"url":"https://example.com"}`, true, true},
+		{"w:url=https://example.com/?q=*", `{"url":"https://example.com/xq=1"}`, false, false},
+		{"w:url=https://evil.net/Admin/**", `{"url":"https://evil.net/admin/x"}`, false, true},
+
+		// Letter case, which file systems may ignore.
+		{"w:path=/src/.env", `{"path":"/SRC/.Env"}`, false, true},
+		{"w:path=/SRC/**", `{"path":"/src/a"}`, false, true},
+		{"w:name=Admin", `{"name":"admin"}`, false, false},
+		{"w:cmd=git *", `{"cmd":"git status\nrm x"}`, false, true},
+
 		// Kinds of value.
 		{"w:n=5", `{"n":5}`, true, true},
 		{"w:n=5", `{"n":"5"}`, true, true},
@@ -328,6 +339,9 @@ func TestBadRulesAllAtOnce(t *testing.T) {
 		"mcp__files__":            "no tool is named",
 		"x:path=/output/../etc/*": "not clean",
 		"x:path=/output/":         "not clean",
+		"x:u=https://a:443/**":    "default port",
+		"x:u=https://b@a/**":      "without a user",
+		"x:u=https://a/b/../c/**": "not clean",
 		strings.Repeat("x", 1025): "longer than",
 	}
 	c := permission.Config{Default: "maybe", Headless: permission.Ask}
