@@ -42,7 +42,7 @@ func expandAnchors(file string, data []byte, limit int) *expansion {
 	if !bytes.Contains(data, []byte("anchors:")) {
 		return x
 	}
-	lines := strings.Split(strings.ReplaceAll(string(data), "\r\n", "\n"), "\n")
+	lines := strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(string(data)), "\n")
 	start := slices.IndexFunc(lines, func(l string) bool {
 		return strings.TrimRight(strings.TrimPrefix(l, "\ufeff"), " \t") == "anchors:"
 	})

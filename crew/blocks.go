@@ -58,7 +58,7 @@ func (b *builder) guardrails(doc *guardrailsDoc, at string) *Guardrails {
 	for _, r := range doc.ToolRules {
 		g.ToolRules = append(g.ToolRules, ToolRules{
 			Tool:  Text{Pos: r.KeyPos, V: r.Key, Set: true},
-			Rules: b.texts(r.V, at+".toolRules."+r.Key),
+			Rules: b.texts(r.V, at+".toolRules."+word(r.Key)),
 		})
 	}
 	return g
@@ -107,6 +107,14 @@ func (b *builder) graph(doc *graphDoc) *GraphConfig {
 	}
 }
 
+// word returns a key that the file chose as a part of a path, on one line.
+func word(key string) string {
+	if quoted := strict.Quote(key); quoted != `"`+key+`"` {
+		return quoted
+	}
+	return key
+}
+
 // mountItem is a virtual root, with the id of a mount of the settings or without.
 var mountItem = regexp.MustCompile(`^(?:([0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{26})\|)?(/[^|]*)$`)
 
@@ -140,7 +148,7 @@ func (b *builder) rag(doc *ragDoc) *RAG {
 		b.warn(doc.Provider.Pos, CodeNoEffect, "rag.provider changes nothing in a crew", "the settings choose the provider")
 	}
 	for _, c := range doc.Collections {
-		at := "rag.collections." + c.Key
+		at := "rag.collections." + word(c.Key)
 		collection := Collection{
 			Name: c.Key, Sources: b.texts(c.V.Sources, at+".sources"), Strategy: "recursive",
 			MaxTokens: orDefault(b.atLeast(c.V.Chunking.MaxTokens, 1, at+".chunking.maxTokens"), 512),

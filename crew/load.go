@@ -93,17 +93,17 @@ func (r *reader) fail(pos Pos, code, message, hint string) {
 // tree reads the files of a layout. It returns the tree, nil where nothing
 // could be read, and whether its agents and tasks have CrewAI's keys.
 func (r *reader) tree(l layout) (*strict.Node, bool) {
-	root := &strict.Node{Pos: Pos{File: l.root}, Kind: strict.Map}
+	root, ok := &strict.Node{Pos: Pos{File: l.root}, Kind: strict.Map}, true
 	if l.settings != "" {
-		n, ok := r.file(l.settings)
-		if !ok && l.single {
-			return nil, false
-		}
-		if n != nil {
+		var n *strict.Node
+		if n, ok = r.file(l.settings); n != nil {
 			root = n
 		} else {
 			root.Pos.File = l.settings
 		}
+	}
+	if l.single && !ok {
+		return nil, false
 	}
 	if l.single {
 		if dir := filepath.Dir(l.settings); isPair(dir) && root.Get("agents") == nil && root.Get("tasks") == nil && root.Kind == strict.Map {
@@ -119,8 +119,10 @@ func (r *reader) tree(l layout) (*strict.Node, bool) {
 	var agents, tasks *strict.Node
 	agents, r.unread.agents = r.part(l.agents, l.root)
 	tasks, r.unread.tasks = r.part(l.tasks, l.root)
-	crewai := l.crewai || isCrewAI(root)
-	if crewai {
+	switch {
+	case !ok: // without the crew's own keys nobody knows what the others mean
+		return nil, false
+	case l.crewai, isCrewAI(root):
 		return r.overlay(root, agents, tasks, l), true
 	}
 	r.join(root, "agents", agents)

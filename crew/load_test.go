@@ -52,6 +52,7 @@ func TestLoadRefuses(t *testing.T) {
 		"an overlay that is a list":   {map[string]string{"crew.yaml": "format: crewai\nagents: [b]", "agents.yaml": "b: {role: r, goal: g}", "tasks.yaml": "t: {description: d, expected_output: e}"}, ".", `agents must be a mapping, not a list`},
 		"an order of an unknown task": {map[string]string{"crew.yaml": "format: crewai\ntasks: [tt, t, t, {}]", "agents.yaml": "b: {role: r, goal: g}", "tasks.yaml": "t: {description: d, expected_output: e}"}, ".", `tasks.0: there is no task "tt" (did you mean "t"?)`},
 		"a format that is none":       {map[string]string{"crew.yaml": own + "format: crewal\nagents: {a: {goal: g}}\ntasks: {t: {description: d, expectedOutput: e}}\n"}, "crew.yaml", `format: "crewal" is none of orkeon, crewai (did you mean "crewai"?)`},
+		"own keys with a fault":       {map[string]string{"crew.yaml": "a: [", "agents.yaml": "b: [", "tasks.yaml": ""}, ".", "agents.yaml:2:1: did not find expected node content"},
 		"a file that is a list":       {map[string]string{"crew.yaml": "[a]"}, "crew.yaml", "the document must be a mapping, not a list"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -120,21 +121,21 @@ func TestLoadDevice(t *testing.T) {
 	}
 }
 
-// TestLoadBounds: the files of a crew are bounded together, not each alone (K67).
-func TestLoadBounds(t *testing.T) {
-	files := map[string]string{"config.yaml": own, "agents/a.yaml": agent}
-	for _, n := range "abcdefghij" {
-		files["tasks/"+string(n)+".yaml"] = task + "context: {x: \"" + strings.Repeat("x", 1_000_000) + "\"}\n"
-	}
-	if _, err := Load(tree(t, files)); err == nil || !strings.Contains(err.Error(), "the crew has more than 8388608 bytes") {
-		t.Errorf("bytes: got %v", err)
-	}
-	files = map[string]string{"config.yaml": own, "agents/a.yaml": agent}
-	for _, n := range "abcdefghij" {
-		files["tasks/"+string(n)+".yaml"] = task + "tools: &t [" + strings.Repeat("x,", 15_000) + "x]\n"
-	}
-	if _, err := Load(tree(t, files)); err == nil || !strings.Contains(err.Error(), "the crew has more than 100000 values") {
-		t.Errorf("values: got %v", err)
+// TestReaderBounds: the files of a crew are bounded together, not each alone (K67).
+func TestReaderBounds(t *testing.T) {
+	path := filepath.Join(tree(t, map[string]string{"t.yaml": "a: [x, y, z]\n"}), "t.yaml")
+	for name, c := range map[string]struct {
+		spent reader
+		want  string
+	}{
+		"room for all": {reader{bytes: maxBytes - 13, nodes: maxNodes - 5}, ""},
+		"bytes":        {reader{bytes: maxBytes - 12}, "with this file the crew has more than 8388608 bytes"},
+		"values":       {reader{nodes: maxNodes - 4}, "with this file the crew has more than 100000 values"},
+	} {
+		r := c.spent
+		if _, ok := r.file(path); ok != (c.want == "") || c.want != "" && !strings.Contains(r.issues.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", name, r.issues, c.want)
+		}
 	}
 }
 
@@ -205,7 +206,9 @@ func FuzzLoad(f *testing.F) {
 			f.Add(data)
 		}
 	}
-	for _, s := range []string{"", "null", "- a", "format: crewai\nagents: {a: {role: r, goal: g, llm: x/y}}\ntasks: {t: {description: d, expected_output: e, output_file: x.md}}", "agents: {\"\": }\ntasks: {a: }", "crew: {crew: {}}"} {
+	for _, s := range []string{"", "null", "- a", "format: crewai\nagents: {a: {role: r, goal: g, llm: x/y}}\ntasks: {t: {description: d, expected_output: e, output_file: x.md}}", "agents: {\"\": }\ntasks: {a: }", "crew: {crew: {}}",
+		own + "agents: {a: {goal: g, guardrails: {toolRules: {\"x\\ny\": [\"\"]}}}, \"b\\nc\": {goal: g, maxIter: 0}}\nrag: {collections: {\"x\\ny\": {}}}\n" +
+			"tasks: {t: {description: d, expectedOutput: e, context: {\"x\\ny\": \"{z}\"}}}"} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -221,7 +224,11 @@ func FuzzLoad(f *testing.F) {
 			}
 			return
 		}
-		c.Validate(host{tools: []string{"file_read"}}, Inputs{"a": "b"})
+		for _, i := range c.Validate(host{tools: []string{"file_read"}}, Inputs{"a": "b"}) {
+			if strings.ContainsAny(i.Error(), "\n\r") {
+				t.Errorf("%q", i.Error())
+			}
+		}
 		c.Expand(Inputs{"a": "b"})
 		if len(issues) == 0 && (len(c.Agents) == 0 || len(c.Tasks) == 0 || c.Name.V == "") {
 			t.Errorf("a crew without an issue and without its parts: %s", dump(c))

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"crewhost/config/strict"
 )
@@ -216,8 +218,10 @@ func (e *entities[T]) UnmarshalNode(d *strict.Decoder, n *strict.Node) {
 			"write each under its id, without a dash: "+d.Path()+": {first-id: {…}, second-id: {…}}")
 	case strict.Map:
 		for _, entry := range n.Entries {
-			if strings.TrimSpace(entry.Key) == "" {
-				d.Fail(entry.KeyPos, strict.CodeBadValue, "an id in "+d.Path()+" is empty", "")
+			if !isID(entry.Key) {
+				d.Fail(entry.KeyPos, strict.CodeBadValue, d.Path()+": "+strict.Quote(entry.Key)+" is no id",
+					"at least one letter, at most 128 characters, all printable")
+				e.wrong = true
 				continue
 			}
 			if entry.Value.Kind == strict.Null {
@@ -233,6 +237,13 @@ func (e *entities[T]) UnmarshalNode(d *strict.Decoder, n *strict.Node) {
 		e.wrong = true
 		d.WrongType(n, strict.Map.String())
 	}
+}
+
+// isID reports whether an agent or a task may be called so: ids stand in
+// messages, events and reports, each on one line.
+func isID(id string) bool {
+	return strings.TrimSpace(id) != "" && utf8.RuneCountInString(id) <= 128 &&
+		!strings.ContainsFunc(id, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
 // contextDoc is a task's context: texts by name.

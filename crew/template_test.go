@@ -95,7 +95,7 @@ func FuzzExpand(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text, value string) {
 		same := expand(text, func(string) (string, bool) { return "", false })
-		if strings.ReplaceAll(text, `\{`, `{`) != strings.ReplaceAll(same, `\{`, `{`) {
+		if strings.ReplaceAll(text, `\`, "") != strings.ReplaceAll(same, `\`, "") {
 			t.Errorf("without values %q became %q", text, same)
 		}
 		names := variables(text)

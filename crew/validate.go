@@ -138,7 +138,7 @@ func (c *Crew) texts(f func(at string, t *Text)) {
 		f(at+".description", &t.Description)
 		f(at+".expectedOutput", &t.ExpectedOutput)
 		for i := range t.Context {
-			f(at+".context."+t.Context[i].Name, &t.Context[i].Value)
+			f(at+".context."+word(t.Context[i].Name), &t.Context[i].Value)
 		}
 		if t.Deliverable != nil {
 			f(at+".deliverable.path", &t.Deliverable.Path)
