@@ -48,33 +48,3 @@ func TestSpecialFiles(t *testing.T) {
 		}
 	}
 }
-
-// TestFileSwappedForAPipe swaps a file for a pipe between the look and the open.
-func TestFileSwappedForAPipe(t *testing.T) {
-	fsys, root := world(t)
-	file, pipe, spare := filepath.Join(root, "out/old.txt"), filepath.Join(root, "out/pipe"), filepath.Join(root, "out/spare")
-	if err := syscall.Mkfifo(pipe, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	done, finished := make(chan struct{}), make(chan struct{})
-	go func() { // joined below
-		defer close(finished)
-		for {
-			select {
-			case <-done:
-				return
-			default:
-			}
-			_ = os.Rename(file, spare)
-			_ = os.Rename(pipe, file)
-			_ = os.Rename(file, pipe)
-			_ = os.Rename(spare, file)
-		}
-	}()
-	for range 1000 {
-		_, _ = fsys.ReadFile("/out/old.txt", 100)
-		_ = fsys.Append("/out/old.txt", nil)
-	}
-	close(done)
-	<-finished
-}
