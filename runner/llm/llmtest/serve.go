@@ -171,6 +171,21 @@ func Stall(events ...string) Step {
 	}
 }
 
+// Slow answers with events and waits before each of them.
+func Slow(wait time.Duration, events ...string) Step {
+	return func(w http.ResponseWriter, r *http.Request, _ string) {
+		send(w, nil)
+		for _, e := range events {
+			select {
+			case <-time.After(wait):
+			case <-r.Context().Done():
+				return
+			}
+			send(w, []string{e})
+		}
+	}
+}
+
 // Silence answers with nothing at all until the client goes.
 func Silence() Step {
 	return func(_ http.ResponseWriter, r *http.Request, _ string) { <-r.Context().Done() }
@@ -186,7 +201,6 @@ func Cut(events ...string) Step {
 
 func send(w http.ResponseWriter, events []string) {
 	w.Header().Set("Content-Type", "text/event-stream")
-	w.WriteHeader(http.StatusOK)
 	flush := http.NewResponseController(w)
 	_ = flush.Flush() // the client may have gone, here and below
 	for _, e := range events {

@@ -16,7 +16,7 @@ type (
 	answer struct {
 		Model   string          `json:"model"`
 		Choices []choice        `json:"choices"`
-		Usage   *usage          `json:"usage"`
+		Usage   json.RawMessage `json:"usage"`
 		Error   json.RawMessage `json:"error"`
 	}
 	choice struct {
@@ -41,21 +41,22 @@ type (
 		Name      string          `json:"name"`
 		Arguments json.RawMessage `json:"arguments"` // string, null or the object itself
 	}
-	usage struct {
-		Prompt        *int `json:"prompt_tokens"`
-		Completion    *int `json:"completion_tokens"`
+	usage struct { // numbers that some servers write as 10.0
+		Prompt        *float64 `json:"prompt_tokens"`
+		Completion    *float64 `json:"completion_tokens"`
 		PromptDetails struct {
-			Cached int `json:"cached_tokens"`
+			Cached float64 `json:"cached_tokens"`
 		} `json:"prompt_tokens_details"`
 		CompletionDetails struct {
-			Reasoning int `json:"reasoning_tokens"`
+			Reasoning float64 `json:"reasoning_tokens"`
 		} `json:"completion_tokens_details"`
-		CacheHit int `json:"prompt_cache_hit_tokens"` // DeepSeek
+		CacheHit float64 `json:"prompt_cache_hit_tokens"` // DeepSeek
 	}
 )
 
-// readWhole reads an answer that is not streamed.
-func readWhole(body io.Reader) (*llm.Response, error) {
+// readWhole reads an answer that is not streamed, whether or not it was asked to
+// be, and delivers its text at once.
+func readWhole(body io.Reader, deliver func(llm.Delta)) (*llm.Response, error) {
 	text, err := io.ReadAll(body)
 	if err != nil {
 		return nil, fmt.Errorf("reading the answer: %w", err)
@@ -72,7 +73,7 @@ func readWhole(body io.Reader) (*llm.Response, error) {
 	}
 	var acc accumulator
 	first := ans.Choices[0]
-	acc.take(first.Message, nil)
+	acc.take(first.Message, deliver)
 	for _, part := range first.Message.ToolCalls {
 		acc.calls.whole(part)
 	}
@@ -81,7 +82,7 @@ func readWhole(body io.Reader) (*llm.Response, error) {
 	}
 	acc.finish = first.FinishReason
 	acc.note(ans)
-	return acc.response(nil)
+	return acc.response(deliver)
 }
 
 // malformed is an answer that cannot be used. It is not asked for again: the
@@ -141,20 +142,22 @@ func (f function) arguments() string {
 	return string(f.Arguments)
 }
 
-func (u *usage) tokens() llm.Usage {
-	if u == nil || u.Prompt == nil && u.Completion == nil {
+// tokens reads a usage. One that cannot be read is no reason to lose the answer.
+func tokens(raw json.RawMessage) llm.Usage {
+	var u usage
+	if json.Unmarshal(raw, &u) != nil || u.Prompt == nil && u.Completion == nil {
 		return llm.Usage{}
 	}
 	out := llm.Usage{
-		CacheRead: max(u.PromptDetails.Cached, u.CacheHit),
-		Reasoning: u.CompletionDetails.Reasoning,
+		CacheRead: int(max(u.PromptDetails.Cached, u.CacheHit)),
+		Reasoning: int(u.CompletionDetails.Reasoning),
 		Measured:  true,
 	}
 	if u.Prompt != nil {
-		out.Input = *u.Prompt
+		out.Input = int(*u.Prompt)
 	}
 	if u.Completion != nil {
-		out.Output = *u.Completion
+		out.Output = int(*u.Completion)
 	}
 	return out
 }

@@ -17,6 +17,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"mime"
 	"net/http"
 	"slices"
 	"strings"
@@ -150,9 +151,10 @@ func (m *Model) Generate(ctx context.Context, req llm.Request) (*llm.Response, e
 			return nil, err
 		}
 		defer raw.Body.Close()
-		if req.OnDelta != nil {
+		// Some servers answer whole although a stream was asked for.
+		if kind, _, _ := mime.ParseMediaType(raw.Header.Get("Content-Type")); req.OnDelta != nil && kind != "application/json" {
 			return readStream(raw, a.Deliver)
 		}
-		return readWhole(raw.Body)
+		return readWhole(raw.Body, a.Deliver)
 	})
 }

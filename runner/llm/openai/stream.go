@@ -96,7 +96,7 @@ func (a *accumulator) note(ans answer) {
 	if ans.Model != "" {
 		a.model = ans.Model
 	}
-	if u := ans.Usage.tokens(); u.Measured {
+	if u := tokens(ans.Usage); u.Measured {
 		a.usage = u
 	}
 }
@@ -119,9 +119,7 @@ func (a *accumulator) take(m message, deliver func(llm.Delta)) {
 func (a *accumulator) say(text, reasoning string, deliver func(llm.Delta)) {
 	a.text.WriteString(text)
 	a.reasoning.WriteString(reasoning)
-	if deliver != nil {
-		deliver(llm.Delta{Text: text, Reasoning: reasoning})
-	}
+	deliver(llm.Delta{Text: text, Reasoning: reasoning})
 }
 
 // response returns the answer when its end was seen.

@@ -255,6 +255,8 @@ func TestUsage(t *testing.T) {
 			llm.Usage{Input: 10, Output: 5, CacheRead: 4, Reasoning: 2, Measured: true}},
 		{"DeepSeek's cache", `{"prompt_tokens":10,"completion_tokens":5,"prompt_cache_hit_tokens":3}`, llm.Usage{Input: 10, Output: 5, CacheRead: 3, Measured: true}},
 		{"no details", `{"prompt_tokens":10,"completion_tokens":5,"prompt_tokens_details":null}`, llm.Usage{Input: 10, Output: 5, Measured: true}},
+		{"with a point", `{"prompt_tokens":10.0,"completion_tokens":5e0}`, llm.Usage{Input: 10, Output: 5, Measured: true}},
+		{"unreadable", `{"prompt_tokens":"many"}`, llm.Usage{}},
 		{"null", `null`, llm.Usage{}},
 		{"empty", `{}`, llm.Usage{}},
 	} {
@@ -262,6 +264,13 @@ func TestUsage(t *testing.T) {
 		if err != nil || res.Usage != tt.want {
 			t.Errorf("%s: %+v, %v; want %+v", tt.name, res, err, tt.want)
 		}
+	}
+}
+
+func TestStreamThatIsNone(t *testing.T) {
+	res, err := answered(t, llmtest.Status(200, `{"choices":[{"message":{"content":"<think>r</think>a"},"finish_reason":"stop"}]}`, "Content-Type", "application/json; charset=utf-8"), true)
+	if err != nil || res.Message.Text() != "a" || res.Message.Reasoning != "r" || res.Stop != llm.StopEnd {
+		t.Errorf("got %+v, %v", res, err)
 	}
 }
 

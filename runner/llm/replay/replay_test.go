@@ -288,3 +288,16 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// K31: requests that differ in the last digit of a number are not equal.
+func TestDigitsDecide(t *testing.T) {
+	req := ask("a")
+	req.Tools = []llm.Tool{{Name: "f", Schema: json.RawMessage(`{"maximum":725653563933458433}`)}}
+	tape := read(t, head+record(t, req, "x"))
+	req.Tools = []llm.Tool{{Name: "f", Schema: json.RawMessage(`{"maximum":725653563933458434}`)}}
+	_, err := tape.Generate(t.Context(), req)
+	var div *replay.DivergenceError
+	if !errors.As(err, &div) || !strings.Contains(div.Diff, "725653563933458434") {
+		t.Errorf("got %v", err)
+	}
+}
