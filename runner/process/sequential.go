@@ -19,7 +19,7 @@ func sequential(ctx context.Context, plan Plan, order []*crew.Task) (*Result, er
 	agents := assign(plan.Crew, order)
 	slots := make([]*slot, len(order))
 	byKey := make(map[string]*slot, len(order))
-	var settled []*slot // done for certain once the present task runs; in the plan's order
+	var line view
 	var beside sync.WaitGroup
 	for i, t := range order {
 		s := &slot{place: i, plan: plan, task: t, agent: agents[i], done: make(chan struct{})}
@@ -28,14 +28,12 @@ func sequential(ctx context.Context, plan Plan, order []*crew.Task) (*Result, er
 			s.needs = append(s.needs, byKey[d.V])
 		}
 		if t.Async {
-			s.sees = s.settle(slices.Clone(settled))
-			beside.Go(func() { s.run(ctx) })
+			own := line.clone()
+			beside.Go(func() { s.run(ctx, own) })
 			continue
 		}
-		settled = s.settle(settled)
-		s.sees = settled
-		s.run(ctx)
-		settled = append(settled, s)
+		s.run(ctx, &line)
+		line.tasks = append(line.tasks, s)
 	}
 	beside.Wait()
 	tasks := make([]TaskResult, len(order))
@@ -66,27 +64,52 @@ type slot struct {
 	task  *crew.Task
 	agent *crew.Agent
 	needs []*slot // what it depends on
-	sees  []*slot // whose outputs it gets
 
 	done   chan struct{} // closed when result stands
 	result TaskResult
 }
 
-// settle adds to seen, which is in the plan's order, what s waits for, directly
-// or not.
-func (s *slot) settle(seen []*slot) []*slot {
+// view is what a task gets to see: the tasks that are done for certain when it
+// begins, in the plan's order, and the outputs of those that are completed.
+type view struct {
+	tasks   []*slot
+	told    int          // how many of tasks, from the first, outputs speaks for
+	outputs []TaskOutput // handed out, so only ever appended to
+}
+
+func (v *view) clone() *view {
+	return &view{tasks: slices.Clone(v.tasks), told: v.told, outputs: slices.Clip(v.outputs)}
+}
+
+// settle adds what s waits for, directly or not.
+func (v *view) settle(s *slot) {
 	for _, n := range s.needs {
-		at, found := slices.BinarySearchFunc(seen, n.place, func(e *slot, place int) int { return e.place - place })
-		if !found {
-			seen = n.settle(slices.Insert(seen, at, n))
+		at, found := slices.BinarySearchFunc(v.tasks, n.place, func(e *slot, place int) int { return e.place - place })
+		if found {
+			continue
+		}
+		v.tasks = slices.Insert(v.tasks, at, n)
+		if at < v.told {
+			v.told, v.outputs = 0, nil
+		}
+		v.settle(n)
+	}
+}
+
+// prior returns the outputs; every task in view must be done.
+func (v *view) prior() []TaskOutput {
+	for ; v.told < len(v.tasks); v.told++ {
+		if r := &v.tasks[v.told].result; r.State == Completed {
+			v.outputs = append(v.outputs, r.TaskOutput)
 		}
 	}
-	return seen
+	return slices.Clip(v.outputs)
 }
 
 // run waits for what the task depends on and does it, unless it is skipped.
-func (s *slot) run(ctx context.Context) {
+func (s *slot) run(ctx context.Context, seen *view) {
 	defer close(s.done)
+	seen.settle(s)
 	s.result = TaskResult{TaskOutput: TaskOutput{Task: s.task.Key}, State: NotRun}
 	if s.agent != nil {
 		s.result.Agent = s.agent.Key
@@ -112,12 +135,5 @@ func (s *slot) run(ctx context.Context) {
 			return
 		}
 	}
-	var prior []TaskOutput
-	for _, earlier := range s.sees {
-		if earlier.result.State == Completed {
-			prior = append(prior, earlier.result.TaskOutput)
-		}
-	}
-	s.sees = nil // the outputs are kept once, in their own slots
-	s.do(ctx, prior)
+	s.do(ctx, seen.prior())
 }
