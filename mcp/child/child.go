@@ -22,10 +22,10 @@
 //
 // On Linux and macOS the direct child leads a process group of its own. Its
 // environment carries the variable [TreeVariable] with a random marker, which
-// descendants inherit. A process belongs to the tree if it is in the group,
-// if it carries the marker (read from /proc, so on Linux alone), or if its
-// parent belongs to the tree. That finds those which left the group with setsid
-// and those whose parents are gone; only who has dropped environment, group and
+// descendants inherit. A process belongs to the tree if it is in the group, if
+// it carries the marker (read from /proc, so on Linux alone), or if its parent
+// belongs to the tree. That finds those which left the group with setsid and
+// those whose parents are gone; only who has dropped environment, group and
 // parent alike is lost. On Windows the tree is a job object.
 //
 // # When the host ends
@@ -33,16 +33,16 @@
 // A host that ends in good order closes its children. For one that does not
 // (kill -9, a crash, the out-of-memory killer) there are two more lines of
 // defence. The kernel kills the direct child with its parent (Linux: a
-// parent-death signal; Windows: the job object). And a [Guard], one small process
-// for a host, outlives it and kills what is left of every tree.
+// parent-death signal; Windows: the job object). And a [Guard], one small
+// process for a host, outlives it and kills what is left of every tree.
 //
 // # Never a process of others
 //
-// A pid is only a number, and numbers are given out again. The direct child
-// is therefore not reaped before Close has ended its tree: while it waits to be reaped,
-// its pid, which is also the number of its group, cannot be given to another
-// process. Any other process is signalled through a handle of it (Linux: a pidfd) after a
-// look that it still is the one that was found (W2).
+// A pid is only a number, and numbers are given out again. The direct child is
+// therefore not reaped before Close has ended its tree: while it waits to be
+// reaped, its pid, which is also the number of its group, cannot be given to
+// another process. Any other process is signalled through a handle of it
+// (Linux: a pidfd) after a look that it still is the one that was found (W2).
 package child
 
 import (
@@ -65,10 +65,10 @@ const (
 	// Config that gives none.
 	DefaultStderrLimit = 64 << 10
 
-	// TreeVariable is the environment variable by which the processes of a
-	// tree are found. Its value is the marker of the tree; where one host runs
-	// below another, it is the markers from the outermost to the innermost,
-	// with slashes between them, so that the outer host still finds everyone.
+	// TreeVariable is the environment variable by which the processes of a tree
+	// are found. Its value is the marker of the tree; where one host runs below
+	// another, it is the markers from the outermost to the innermost, with
+	// slashes between them, so that the outer host still finds everyone.
 	TreeVariable = "CREWHOST_TREE"
 )
 
@@ -83,8 +83,8 @@ type Config struct {
 	// as one item, spaces, quotes and emptiness included (K07).
 	Args []string
 
-	// Env is the whole environment, as [Environ] makes it. Nothing is added
-	// to it but [TreeVariable].
+	// Env is the whole environment, as [Environ] makes it. Nothing is added to
+	// it but [TreeVariable].
 	Env []string
 
 	// Dir is the working directory; the host's own, if empty.
@@ -95,13 +95,13 @@ type Config struct {
 	Label string
 
 	// ShutdownTimeout is the time that Close grants from closing stdin to the
-	// kill: half of it to leave by oneself, the other half after SIGTERM.
-	// Zero or less means [DefaultShutdownTimeout].
+	// kill: half of it to leave by oneself, the other half after SIGTERM. Zero
+	// or less means [DefaultShutdownTimeout].
 	ShutdownTimeout time.Duration
 
 	// StderrLimit is how many bytes of stderr are kept, the last ones; zero or
-	// less means [DefaultStderrLimit]. All of stderr is read in any case, so
-	// a talkative child never blocks.
+	// less means [DefaultStderrLimit]. All of stderr is read in any case, so a
+	// talkative child never blocks.
 	StderrLimit int
 
 	// Stderr, if set, is called with each line of stderr as it comes, without
@@ -183,8 +183,8 @@ func start(ctx context.Context, cfg Config, label string) (*Process, error) {
 			return nil, fmt.Errorf("working directory: %w", err)
 		}
 	}
-	var pipes pipes
-	if err := pipes.open(); err != nil {
+	var std pipes
+	if err := std.open(); err != nil {
 		return nil, err
 	}
 
@@ -193,9 +193,9 @@ func start(ctx context.Context, cfg Config, label string) (*Process, error) {
 		shutdown: cfg.ShutdownTimeout,
 		guard:    cfg.Guard,
 		marker:   rand.Text(),
-		stdin:    pipes.host[0],
-		stdout:   pipes.host[1],
-		stderr:   newTail(pipes.host[2], cfg.StderrLimit, cfg.Stderr),
+		stdin:    std.host[0],
+		stdout:   std.host[1],
+		stderr:   newTail(std.host[2], cfg.StderrLimit, cfg.Stderr),
 		done:     make(chan struct{}),
 	}
 	if p.shutdown <= 0 {
@@ -213,7 +213,7 @@ func start(ctx context.Context, cfg Config, label string) (*Process, error) {
 		// the child or the host does. It costs nothing, as waiting for a
 		// process occupies a thread anyway.
 		runtime.LockOSThread()
-		t, err := launch(path, cfg, p.marker, pipes.child)
+		t, err := launch(path, cfg, p.marker, std.child)
 		if err != nil {
 			runtime.UnlockOSThread()
 			launched <- err
@@ -227,10 +227,10 @@ func start(ctx context.Context, cfg Config, label string) (*Process, error) {
 		close(p.done)
 	})
 	err = <-launched
-	closeAll(pipes.child[:])
+	closeAll(std.child[:])
 	if err != nil {
 		p.guard.forget(p.marker)
-		closeAll(pipes.host[:])
+		closeAll(std.host[:])
 		return nil, err
 	}
 	p.guard.watch(p.tree)
@@ -265,9 +265,9 @@ func (p *Process) Exit() (Exit, bool) {
 	}
 }
 
-// Stderr is the end of what was written to stderr so far, by the child or others of its
-// tree: at most StderrLimit bytes of valid UTF-8, from the start of a line if
-// something before it was dropped.
+// Stderr is the end of what was written to stderr so far, by the child or
+// others of its tree: at most StderrLimit bytes of valid UTF-8, from the start
+// of a line if something before it was dropped.
 func (p *Process) Stderr() string { return p.stderr.String() }
 
 // pipes are the standard streams: stdin, stdout and stderr, each with the end

@@ -24,7 +24,8 @@ import (
 // patience is how long a test waits for what should come at once.
 const patience = 20 * time.Second
 
-// quickExit keeps the race detector from a second's sleep at the end of a process.
+// quickExit keeps the race detector from a second's sleep at the end of a
+// process.
 const quickExit = "GORACE=atexit_sleep_ms=0"
 
 // spawn starts a program of the tests and closes it at the end.
@@ -83,8 +84,8 @@ func checkGone(t *testing.T, processes map[string]process) {
 	}
 }
 
-// Arguments arrive byte for byte, from a path with a space, and the environment as it
-// was given (W2, K07, K03).
+// Arguments arrive byte for byte, from a path with a space, and the environment
+// as it was given (W2, K07, K03).
 func TestStartArguments(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "my tools")
 	if err := os.Mkdir(dir, 0o755); err != nil {
@@ -120,7 +121,8 @@ func TestStartArguments(t *testing.T) {
 	}
 }
 
-// A command that can't be started is named, its items one by one (K07), and the cause is kept.
+// A command that can't be started is named, its items one by one (K07), and the
+// cause is kept.
 func TestStartError(t *testing.T) {
 	dir := t.TempDir()
 	plain := filepath.Join(dir, "plain")
@@ -195,8 +197,8 @@ func TestExit(t *testing.T) {
 	}
 }
 
-// Close leaves nobody of a tree behind, whatever the tree looks like, within the
-// shutdown timeout and its margin (W2, W11).
+// Close leaves nobody of a tree behind, whatever the tree looks like, within
+// the shutdown timeout and its margin (W2, W11).
 func TestCloseEndsTree(t *testing.T) {
 	const (
 		short = 400 * time.Millisecond // for those who have to be killed
@@ -262,8 +264,8 @@ func TestCloseEndsTree(t *testing.T) {
 	}
 }
 
-// A child that leaves at the end of its stdin is never signalled, and Close doesn't wait
-// out its time.
+// A child that leaves at the end of its stdin is never signalled, and Close
+// doesn't wait out its time.
 func TestCloseIsQuick(t *testing.T) {
 	p := spawn(t, Config{ShutdownTimeout: 10 * time.Minute}, "wrap", "polite")
 	ready(t, p, "wrap polite")
@@ -283,7 +285,8 @@ func TestCloseIsQuick(t *testing.T) {
 	}
 }
 
-// Kill ends the whole tree, but no other one, and makes a Close that waits return.
+// Kill ends the whole tree, but no other one, and makes a Close that waits
+// return.
 func TestKill(t *testing.T) {
 	other := spawn(t, Config{}, "wrap", "polite")
 	bystanders := ready(t, other, "wrap polite")
@@ -343,7 +346,8 @@ func TestStdinTakesDeadline(t *testing.T) {
 	}
 }
 
-// What a child writes last, after the end of its stdin, can be read until Close returns.
+// What a child writes last, after the end of its stdin, can be read until Close
+// returns.
 func TestStdoutToTheEnd(t *testing.T) {
 	p := spawn(t, Config{}, "polite")
 	ready(t, p, "polite")
@@ -372,7 +376,8 @@ func TestStderrFlood(t *testing.T) {
 	}
 }
 
-// Done doesn't wait for a grandchild that holds stderr open, and stderr is read on.
+// Done doesn't wait for a grandchild that holds stderr open, and stderr is read
+// on.
 func TestStderrHeldOpen(t *testing.T) {
 	p := spawn(t, Config{ShutdownTimeout: 100 * time.Millisecond}, "wrap", "-leave", "stubborn")
 	all := ready(t, p, "wrap stubborn")
@@ -386,8 +391,8 @@ func TestStderrHeldOpen(t *testing.T) {
 	}
 }
 
-// The parent-death signal comes with the end of the thread that forked. A
-// child outlives the goroutine that started it, and its thread.
+// The parent-death signal comes with the end of the thread that forked. A child
+// outlives the goroutine that started it, and its thread.
 func TestChildOutlivesCallersThread(t *testing.T) {
 	argv := self("polite")
 	var p *Process

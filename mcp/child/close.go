@@ -18,14 +18,15 @@ const (
 
 // Close ends the tree and returns when nobody of it is left, also if the direct
 // child had ended long before. It closes stdin and grants half of the shutdown
-// timeout; then, or as soon as the direct child has left others behind, it sends
-// SIGTERM to all of the tree and grants the other half; then it kills them. It
-// takes no longer than the shutdown timeout and two seconds, whoever may hold
-// which of the pipes open.
+// timeout; then, or as soon as the direct child has left others behind, it
+// sends SIGTERM to all of the tree and grants the other half; then it kills
+// them. It takes no longer than the shutdown timeout and two seconds, whoever
+// may hold which of the pipes open.
 //
 // Close may be called again; every call waits for the first and returns its
-// error, which says that something could not be killed (it is stuck in the kernel,
-// or runs as another user). How the child ended is no error: see [Process.Exit].
+// error, which says that something could not be killed (it is stuck in the
+// kernel, or runs as another user). How the child ended is no error: see
+// [Process.Exit].
 func (p *Process) Close() error {
 	p.close.Do(func() { p.closeErr = p.end() })
 	return p.closeErr

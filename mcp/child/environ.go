@@ -30,8 +30,8 @@ var inheritedWindows = []string{
 // "name=value" as [os.Environ] has them, the variables that programs need to
 // run at all (path, home, user, locale, time zone, temporary folder, proxies;
 // on Windows also those of the system); and over them own, whose values win
-// (K03). No name is there twice: of several entries the last holds. The result is
-// sorted by name. Entries without a name or with a NUL byte are left out.
+// (K03). No name is there twice: of several entries the last holds. The result
+// is sorted by name. Entries without a name or with a NUL byte are left out.
 func Environ(parent, own []string) []string {
 	return environ(runtime.GOOS, parent, own)
 }

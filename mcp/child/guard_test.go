@@ -33,8 +33,8 @@ func startTestGuard(t *testing.T) *Guard {
 	return guard
 }
 
-// killHost starts a host with the given trees, kills it, and returns the processes
-// that it had, after some preparation.
+// killHost starts a host with the given trees, kills it, and returns the
+// processes that it had, after some preparation.
 func killHost(t *testing.T, guarded string, prepare func(map[string]process), trees ...string) map[string]process {
 	t.Helper()
 	n := 1 // for "all"
@@ -70,8 +70,8 @@ func killHost(t *testing.T, guarded string, prepare func(map[string]process), tr
 	return all
 }
 
-// After kill -9 of the host nobody is left, and the guard is gone, too, though it was told
-// to go before.
+// After kill -9 of the host nobody is left, and the guard is gone, too, though
+// it was told to go before.
 func TestGuardAvengesHost(t *testing.T) {
 	trees := []string{"polite", "stubborn", "wrap stubborn", "wrap -leave stubborn", "wrap -leave -bare stubborn"}
 	if runtime.GOOS == "linux" {
@@ -79,7 +79,8 @@ func TestGuardAvengesHost(t *testing.T) {
 	}
 	all := killHost(t, "guarded", func(all map[string]process) {
 		for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
-			// Only a guard that is up ignores signals, which it need not be yet.
+			// Only a guard that is up ignores signals, which it need not be
+			// yet.
 			if runtime.GOOS == "linux" {
 				eventually(t, "the guard is up", func() bool {
 					comm, _ := os.ReadFile("/proc/" + strconv.Itoa(all["guard"].pid) + "/comm")
@@ -94,8 +95,8 @@ func TestGuardAvengesHost(t *testing.T) {
 	}
 }
 
-// A host that is killed while it starts and closes trees leaves nobody, not even one that
-// it was just about to start.
+// A host that is killed while it starts and closes trees leaves nobody, not
+// even one that it was just about to start.
 func TestGuardAvengesBusyHost(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("who is left is known by the marker alone")
@@ -209,8 +210,8 @@ func TestStartGuardError(t *testing.T) {
 	}
 }
 
-// The guard hears of a tree before it can exist and until its pid is free, and of one
-// that could not be started no longer than that.
+// The guard hears of a tree before it can exist and until its pid is free, and
+// of one that could not be started no longer than that.
 func TestWhatGuardHears(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -301,8 +302,8 @@ func TestLookAtOddName(t *testing.T) {
 	}
 }
 
-// Members are found by group, by marker and by parent; another tree, the host, the dead
-// and a group whose number was given out again are none.
+// Members are found by group, by marker and by parent; another tree, the host,
+// the dead and a group whose number was given out again are none.
 func TestMembers(t *testing.T) {
 	const leader = 100
 	me := os.Getpid()

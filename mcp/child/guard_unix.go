@@ -58,7 +58,8 @@ func startGuard(argv []string) (*Guard, error) {
 		return nil, fmt.Errorf("starting guard: %w", err)
 	}
 	defer r.Close()
-	// It must not hold the host's output open, or whoever reads that would wait for it.
+	// It must not hold the host's output open, or whoever reads that would wait
+	// for it.
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		w.Close()
@@ -82,9 +83,9 @@ func startGuard(argv []string) (*Guard, error) {
 	return &Guard{guard{pipe: w, proc: proc}}, nil
 }
 
-// close kills the guard process while the pipe is still open, so that it can't take
-// the end of the pipe for the end of the host. There is nothing that it would
-// have to do before.
+// close kills the guard process while the pipe is still open, so that it can't
+// take the end of the pipe for the end of the host. There is nothing that it
+// would have to do before.
 func (g *guard) close() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -143,8 +144,8 @@ func guardMain(stdin io.Reader) error {
 	return avenge(listen(stdin))
 }
 
-// listen reads what the host says until it is gone, and returns the trees that are
-// left, by their markers.
+// listen reads what the host says until it is gone, and returns the trees that
+// are left, by their markers.
 func listen(r io.Reader) map[string]mark {
 	trees := make(map[string]mark)
 	lines := bufio.NewScanner(r)
@@ -171,8 +172,8 @@ func listen(r io.Reader) map[string]mark {
 }
 
 // avenge kills the trees and looks again until nobody is left. It is content
-// when it has seen nobody twice: a process in the moment of its exec shows
-// no marker.
+// when it has seen nobody twice: a process in the moment of its exec shows no
+// marker.
 func avenge(trees map[string]mark) error {
 	deadline := time.Now().Add(avengeTimeout)
 	for nobody := 0; len(trees) > 0 && nobody < 2; time.Sleep(10 * time.Millisecond) {

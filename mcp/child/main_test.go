@@ -23,8 +23,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain runs the tests, or, where the test binary is started again as
-// "child KIND …", one of the programs that the tests start.
+// TestMain runs the tests, or, where the test binary is started again as "child
+// KIND …", one of the programs that the tests start.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "child" {
 		os.Exit(program(os.Args[2], os.Args[3:]))
@@ -32,8 +32,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// program is what a child of the tests does. Each says "ready KIND PID" on stdout when
-// it has done what it is there for.
+// program is what a child of the tests does. Each says "ready KIND PID" on
+// stdout when it has done what it is there for.
 func program(kind string, args []string) int {
 	ready := func() { fmt.Printf("ready %s %d\n", kind, os.Getpid()) }
 	switch kind {
@@ -122,8 +122,9 @@ func wrap(args []string) int {
 	return 0
 }
 
-// host starts a guard, if told so, and then trees, one for each argument, whose words
-// are a kind with its arguments. It says all their pids and waits to be killed.
+// host starts a guard, if told so, and then trees, one for each argument, whose
+// words are a kind with its arguments. It says all their pids and waits to be
+// killed.
 func host(args []string) int {
 	guarded, args := args[0] == "guarded", args[1:]
 	var guard *Guard
@@ -142,7 +143,8 @@ func host(args []string) int {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
-		// As many are ready as there are kinds: "wrap … wrap … polite" has three.
+		// As many are ready as there are kinds: "wrap … wrap … polite" has
+		// three.
 		lines := bufio.NewReader(p.Stdout())
 		for range kinds(arg) {
 			line, err := lines.ReadString('\n')
@@ -160,8 +162,8 @@ func host(args []string) int {
 	return 0
 }
 
-// busy is a host that starts trees of the given kind with a guard, several at a time, and
-// closes every other one, until it is killed.
+// busy is a host that starts trees of the given kind with a guard, several at a
+// time, and closes every other one, until it is killed.
 func busy(args []string) int {
 	guard, err := StartGuard(self("guard"))
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Configured entries lie over those that are passed on, and no name is there twice (K03).
+// Configured entries lie over those that are passed on, and no name is there
+// twice (K03).
 func TestEnviron(t *testing.T) {
 	tests := []struct {
 		name, goos        string

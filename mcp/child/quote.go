@@ -34,9 +34,9 @@ func unplain(r rune) bool {
 	return !strings.ContainsRune("-_./:@%+=,", r)
 }
 
-// lookPath finds a command as execvp would in the child: a name without a
-// slash in the PATH of env. Relative entries of PATH are passed over, as in
-// os/exec: they would mean something else in every directory.
+// lookPath finds a command as execvp would in the child: a name without a slash
+// in the PATH of env. Relative entries of PATH are passed over, as in os/exec:
+// they would mean something else in every directory.
 func lookPath(command string, env []string) (string, error) {
 	if command == "" {
 		return "", errors.New("no command")

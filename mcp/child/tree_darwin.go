@@ -19,8 +19,8 @@ type childInfo struct {
 	_                       [128]byte
 }
 
-// waitExit waits for a child to end without reaping it. Neither syscall nor unix has
-// waitid for macOS; package os makes the same call as this.
+// waitExit waits for a child to end without reaping it. Neither syscall nor
+// unix has waitid for macOS; package os makes the same call as this.
 func waitExit(pid int) (syscall.WaitStatus, error) {
 	const idPid, exited = 1, 1 // P_PID, CLD_EXITED
 	var info childInfo
@@ -54,8 +54,8 @@ func look(pid int) (process, bool) {
 	return entry(info), true
 }
 
-// processes are those of the kernel's table. A marker is never shown: macOS hides
-// environments.
+// processes are those of the kernel's table. A marker is never shown: macOS
+// hides environments.
 func processes(uint64) []process {
 	infos, err := unix.SysctlKinfoProcSlice("kern.proc.all")
 	if err != nil {

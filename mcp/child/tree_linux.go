@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An environment is searched for the marker up to maxEnviron bytes. The marker is
-// its first entry, unless a descendant has put it in another order.
+// An environment is searched for the marker up to maxEnviron bytes. The marker
+// is its first entry, unless a descendant has put it in another order.
 const (
 	usualEnviron = 32 << 10
 	maxEnviron   = 2 << 20

@@ -88,9 +88,9 @@ func (t *tree) signal(sig syscall.Signal) {
 	}
 }
 
-// find looks for the living members of the tree. One that was a member stays one until
-// it is dead, even if nothing tells it any more: a process that is ending
-// has lost its environment already, and its parent perhaps.
+// find looks for the living members of the tree. One that was a member stays
+// one until it is dead, even if nothing tells it any more: a process that is
+// ending has lost its environment already, and its parent perhaps.
 func (t *tree) find() []process {
 	all := t.census.take()
 	t.known = members(all, t.mark, t.known...)
@@ -124,9 +124,9 @@ func (p process) signal(sig syscall.Signal) {
 	}
 }
 
-// members are the living processes of a tree, in the order of all: by their group, by
-// their marker, because they were before, or by their parent. The host is none of them,
-// whatever its environment says.
+// members are the living processes of a tree, in the order of all: by their
+// group, by their marker, because they were before, or by their parent. The
+// host is none of them, whatever its environment says.
 func members(all []process, m mark, before ...process) []process {
 	host := os.Getpid()
 	group := m.pid
@@ -162,8 +162,9 @@ func members(all []process, m mark, before ...process) []process {
 	return found
 }
 
-// A census lists the processes of the system for all who ask at the same time: twenty
-// trees that end together look at the table a few times, not twenty each.
+// A census lists the processes of the system for all who ask at the same time:
+// twenty trees that end together look at the table a few times, not twenty
+// each.
 type census struct {
 	counting sync.Mutex // held while the table is read
 	mu       sync.Mutex
@@ -175,8 +176,8 @@ type count struct {
 	all  []process
 }
 
-// take lists the processes as they are after the call. The result is shared
-// and not to be changed.
+// take lists the processes as they are after the call. The result is shared and
+// not to be changed.
 func (c *census) take() []process {
 	c.mu.Lock()
 	n := c.next

@@ -85,8 +85,8 @@ func (t *tree) empty() bool {
 	return err != nil || info.active == 0
 }
 
-// terminate does nothing: Windows has no request to end for a process without
-// a window. Such a process has seen the end of its stdin.
+// terminate does nothing: Windows has no request to end for a process without a
+// window. Such a process has seen the end of its stdin.
 func (t *tree) terminate() {}
 
 func (t *tree) kill() {
