@@ -2,21 +2,36 @@ package secret
 
 import (
 	"cmp"
+	"encoding/json"
+	"io"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // minLength is the shortest secret that a [Redactor] looks for: masking every
 // "1" in a log would hide the log and no secret.
 const minLength = 4
 
-// Redactor masks known secrets in text that somebody else wrote: a server's
-// stderr, an error body. The zero value knows no secret. It is safe for
-// concurrent use.
+// minLine is the shortest line of a secret of several lines that is looked for
+// on its own, since logs are written line by line.
+const minLine = 8
+
+// Redactor masks known secrets, and tokens of well-known shape, in text that
+// somebody else wrote: a server's stderr, an error body. It also knows a secret
+// as it looks in JSON and in a URL. The zero value knows no secret. It is safe
+// for concurrent use.
 type Redactor struct {
-	mu     sync.RWMutex
-	values []string // longest first, so that a secret inside another is masked whole
+	mu    sync.Mutex // held to change known
+	known atomic.Pointer[known]
+}
+
+// known is what a Redactor looks for; it is replaced, never changed.
+type known struct {
+	values   []string // longest first, so that a secret inside another is masked whole
+	replacer *strings.Replacer
 }
 
 // Add makes the redactor know further secrets. Secrets under four bytes are
@@ -24,15 +39,44 @@ type Redactor struct {
 func (r *Redactor) Add(values ...Value) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, v := range values {
-		if len(v.text) < minLength || slices.Contains(r.values, v.text) {
-			continue
-		}
-		r.values = append(r.values, v.text)
+	var all []string
+	if k := r.known.Load(); k != nil {
+		all = slices.Clone(k.values)
 	}
-	slices.SortFunc(r.values, func(a, b string) int {
+	add := func(s string, least int) {
+		if len(s) >= least {
+			all = append(all, s)
+		}
+	}
+	for _, v := range values {
+		for _, s := range spellings(v.Reveal()) {
+			add(s, minLength)
+		}
+		if lines := strings.FieldsFunc(v.Reveal(), func(c rune) bool { return c == '\n' || c == '\r' }); len(lines) > 1 {
+			for _, line := range lines {
+				add(line, minLine)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b string) int {
 		return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b))
 	})
+	all = slices.Compact(all)
+	pairs := make([]string, 0, 2*len(all))
+	for _, s := range all {
+		pairs = append(pairs, s, Mask)
+	}
+	r.known.Store(&known{all, strings.NewReplacer(pairs...)})
+}
+
+// spellings returns a secret as it may turn up: as it is, in JSON, in a URL.
+func spellings(s string) []string {
+	query := url.QueryEscape(s)
+	all := []string{s, query, strings.ReplaceAll(query, "+", "%20"), url.PathEscape(s)}
+	if quoted, err := json.Marshal(s); err == nil {
+		all = append(all, strings.Trim(string(quoted), `"`))
+	}
+	return all
 }
 
 // Redact returns s with every known secret replaced by [Mask]. A nil Redactor
@@ -41,10 +85,89 @@ func (r *Redactor) Redact(s string) string {
 	if r == nil {
 		return s
 	}
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	for _, v := range r.values {
-		s = strings.ReplaceAll(s, v, Mask)
+	if k := r.known.Load(); k != nil {
+		s = k.replacer.Replace(s)
 	}
-	return s
+	return MaskTokens(s)
+}
+
+// longest is the length of the longest secret that is known.
+func (r *Redactor) longest() int {
+	if r == nil {
+		return 0
+	}
+	if k := r.known.Load(); k != nil && len(k.values) > 0 {
+		return len(k.values[0])
+	}
+	return 0
+}
+
+// maxLine is how much of a line a writer keeps before it writes the beginning.
+const maxLine = 64 << 10
+
+// Writer returns a writer that masks secrets in what is written to w. It writes
+// whole lines, so that a secret that comes in two writes is seen; of a line of
+// more than 64 KiB, which it does not keep, the beginning goes ahead once no
+// secret can reach past it. Close writes what is left; it does not close w. The
+// writer is safe for concurrent use.
+func (r *Redactor) Writer(w io.Writer) io.WriteCloser { return &writer{redactor: r, out: w} }
+
+type writer struct {
+	redactor *Redactor
+	mu       sync.Mutex // held while writing
+	out      io.Writer
+	line     []byte // not yet written
+}
+
+func (w *writer) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.line = append(w.line, p...)
+	ready := strings.LastIndexByte(string(w.line), '\n') + 1
+	if rest := len(w.line) - ready; rest > maxLine+w.redactor.longest() {
+		ready = len(w.line) - w.redactor.longest()
+		ready = w.redactor.boundary(string(w.line), ready)
+	}
+	if err := w.flush(ready); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// Close writes what is left.
+func (w *writer) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.flush(len(w.line))
+}
+
+func (w *writer) flush(n int) error {
+	if n == 0 {
+		return nil
+	}
+	text := w.redactor.Redact(string(w.line[:n]))
+	w.line = append(w.line[:0], w.line[n:]...)
+	_, err := io.WriteString(w.out, text)
+	return err
+}
+
+// boundary moves a cut in s back to where it splits no known secret.
+func (r *Redactor) boundary(s string, cut int) int {
+	if r == nil {
+		return cut
+	}
+	k := r.known.Load()
+	if k == nil {
+		return cut
+	}
+	for moved := true; moved; {
+		moved = false
+		for _, v := range k.values {
+			from := max(0, cut-len(v)+1)
+			if i := strings.Index(s[from:min(len(s), cut+len(v)-1)], v); i >= 0 && from+i < cut {
+				cut, moved = from+i, true
+			}
+		}
+	}
+	return cut
 }

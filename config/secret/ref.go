@@ -1,34 +1,47 @@
 package secret
 
-import (
-	"context"
-	"fmt"
+import "context"
+
+// The kinds of places that a [Ref] names.
+const (
+	FromEnv     = "env"     // a variable of the environment
+	FromFile    = "file"    // a file that holds nothing else
+	FromCommand = "command" // what a program prints
+	FromLiteral = "literal" // the settings themselves
 )
 
-// Ref names a secret without holding it. The zero Ref names none.
+// Ref names a secret, usually without holding it. The zero Ref names none.
 type Ref struct {
-	// Source is where to look: "env", "file" or "command".
+	// Source is where to look: [FromEnv], [FromFile], [FromCommand] or
+	// [FromLiteral].
 	Source string
-	// Name is the variable, the file or the command line, or, for "env", the
-	// text with variables in it: "${OPENAI_API_KEY}".
+	// Name is the variable, the file's absolute path or the program.
 	Name string
-	// Args are the arguments of a command.
+	// Args are the arguments of the program.
 	Args []string
+	// Value is the secret itself where the settings hold it: a literal, or what
+	// stands in for a variable that is unset or empty.
+	Value Value
 }
 
 // IsZero reports whether the Ref names nothing.
-func (r Ref) IsZero() bool { return r.Source == "" && r.Name == "" }
+func (r Ref) IsZero() bool { return r.Source == "" }
 
-// String says what the Ref names.
+// String says what the Ref names, never the secret or the arguments.
 func (r Ref) String() string {
-	if r.IsZero() {
+	switch r.Source {
+	case "":
 		return "(none)"
+	case FromLiteral:
+		return FromLiteral
+	default:
+		return r.Source + ":" + r.Name
 	}
-	return fmt.Sprintf("%s:%s", r.Source, r.Name)
 }
 
-// Source finds secrets by name.
+// Source finds secrets by reference. Implementations are safe for concurrent use.
 type Source interface {
-	// Lookup returns the secret of that name; ok is false where there is none.
-	Lookup(ctx context.Context, name string) (v Value, ok bool, err error)
+	// Lookup returns the secret that ref names; ok is false where there is
+	// none. An error never holds the secret or what a program printed.
+	Lookup(ctx context.Context, ref Ref) (v Value, ok bool, err error)
 }

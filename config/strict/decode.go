@@ -3,6 +3,7 @@ package strict
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -38,7 +39,7 @@ type Unmarshaler interface {
 //	Output At[string] `key:"expectedOutput|output,required"`
 //
 // A camelCase key may also be written in snake_case. A field without a tag is
-// not decoded. The tag "@" marks a field of type [Pos] that takes the place of
+// not decoded, but the fields of an embedded struct are as if they stood here. The tag "@" marks a field of type [Pos] that takes the place of
 // the map itself. Field types are string, bool, integers, float64,
 // [time.Duration] ("30s"), [At], pointers (nil: not given), slices, []Named for
 // maps with free keys, *[Node] for anything, structs, and [Unmarshaler].
@@ -59,6 +60,9 @@ type Decoder struct {
 func (d *Decoder) Fail(pos Pos, code, message, hint string) {
 	d.issues = d.issues.add(Issue{Pos: pos, Code: code, Message: message, Hint: hint})
 }
+
+// Issues returns the problems reported so far.
+func (d *Decoder) Issues() Issues { return d.issues }
 
 // Path names what is being decoded: "tasks.write.deliverable".
 func (d *Decoder) Path() string { return strings.Join(d.path, ".") }
@@ -163,6 +167,8 @@ func (d *Decoder) WrongType(n *Node, want string) {
 	switch {
 	case want == String.String() && (n.Kind == Int || n.Kind == Float || n.Kind == Bool):
 		hint = "write it in quotes: " + Quote(n.Text)
+	case want == aDuration && n.Kind == Int:
+		hint = "write it with a unit: " + Quote(n.Text+"s")
 	case want == Bool.String() && n.Kind == String:
 		hint = "write true or false"
 	case want == List.String() && n.Kind == String && len(n.Text) < 60:
@@ -173,8 +179,10 @@ func (d *Decoder) WrongType(n *Node, want string) {
 	d.Fail(n.Pos, CodeWrongType, fmt.Sprintf("%s must be %s, not %s", name, want, n.Kind), hint)
 }
 
+const aDuration = "a duration such as 30s"
+
 func (d *Decoder) duration(n *Node, v reflect.Value) {
-	if !d.scalar(n, "a duration such as 30s", String) {
+	if !d.scalar(n, aDuration, String) {
 		return
 	}
 	t, err := time.ParseDuration(n.Text)
@@ -255,7 +263,7 @@ func (d *Decoder) named(n *Node, v reflect.Value) {
 
 // field is a field of a struct with the keys that name it.
 type field struct {
-	index    int
+	index    []int
 	keys     []string // the usual spelling first
 	required bool
 }
@@ -264,11 +272,17 @@ func fields(t reflect.Type) []field {
 	var fs []field
 	for i := range t.NumField() {
 		tag, ok := t.Field(i).Tag.Lookup("key")
+		if sf := t.Field(i); !ok && sf.Anonymous && sf.IsExported() && sf.Type.Kind() == reflect.Struct {
+			for _, f := range fields(sf.Type) {
+				f.index = append([]int{i}, f.index...)
+				fs = append(fs, f)
+			}
+		}
 		if !ok || tag == "@" {
 			continue
 		}
 		keys, option, _ := strings.Cut(tag, ",")
-		f := field{index: i, required: option == "required"}
+		f := field{index: []int{i}, required: option == "required"}
 		for key := range strings.SplitSeq(keys, "|") {
 			f.keys = append(f.keys, key)
 			if snake := snakeCase(key); snake != key {
@@ -281,42 +295,49 @@ func fields(t reflect.Type) []field {
 }
 
 func (d *Decoder) structure(n *Node, v reflect.Value) {
-	for i := range v.NumField() {
-		if v.Type().Field(i).Tag.Get("key") == "@" && v.Field(i).Type() == posType {
-			v.Field(i).Set(reflect.ValueOf(n.Pos))
-		}
-	}
+	place(v, n.Pos)
 	if n.Kind != Map {
 		d.WrongType(n, Map.String())
 		return
 	}
 	fs := fields(v.Type())
-	given := make(map[int]Entry, len(n.Entries))
+	given := make([]*Entry, len(fs))
 	for _, e := range n.Entries {
-		f := find(fs, e.Key)
-		if f == nil {
-			d.unknown(e, fs)
-			continue
-		}
-		if first, twice := given[f.index]; twice {
-			d.Fail(e.KeyPos, CodeDuplicateKey,
-				fmt.Sprintf("%q and %q are the same key%s", first.Key, e.Key, d.in()), "keep one")
-			continue
-		}
-		given[f.index] = e
-		d.Decode(e.Value, v.Field(f.index).Addr().Interface(), e.Key)
-	}
-	for _, f := range fs {
-		e, ok := given[f.index]
+		i := find(fs, e.Key)
 		switch {
-		case !f.required || ok && e.Value.Kind != Null:
-		case ok:
+		case i < 0:
+			d.unknown(e, fs)
+		case given[i] != nil:
+			d.Fail(e.KeyPos, CodeDuplicateKey,
+				fmt.Sprintf("%q and %q are the same key%s", given[i].Key, e.Key, d.in()), "keep one")
+		default:
+			given[i] = &e
+			d.Decode(e.Value, v.FieldByIndex(fs[i].index).Addr().Interface(), e.Key)
+		}
+	}
+	for i, f := range fs {
+		e := given[i]
+		switch {
+		case !f.required || e != nil && e.Value.Kind != Null:
+		case e != nil:
 			d.Fail(e.KeyPos, CodeMissing, fmt.Sprintf("%q%s is empty", e.Key, d.in()), "give it a value")
 		default:
 			d.Fail(n.Pos, CodeMissing, fmt.Sprintf("%q is missing%s", f.keys[0], d.in()), "")
 		}
-		if !ok && isAt(v.Field(f.index).Type()) {
-			v.Field(f.index).FieldByName("Pos").Set(reflect.ValueOf(n.Pos))
+		if to := v.FieldByIndex(f.index); e == nil && isAt(to.Type()) {
+			to.FieldByName("Pos").Set(reflect.ValueOf(n.Pos))
+		}
+	}
+}
+
+// place sets the fields that take the place of the map itself.
+func place(v reflect.Value, pos Pos) {
+	for i := range v.NumField() {
+		switch sf := v.Type().Field(i); {
+		case sf.Tag.Get("key") == "@" && sf.Type == posType:
+			v.Field(i).Set(reflect.ValueOf(pos))
+		case sf.Anonymous && sf.IsExported() && sf.Tag.Get("key") == "" && sf.Type.Kind() == reflect.Struct && sf.Type != posType:
+			place(v.Field(i), pos)
 		}
 	}
 }
@@ -350,15 +371,9 @@ func (d *Decoder) in() string {
 	return " in " + d.Path()
 }
 
-func find(fs []field, key string) *field {
-	for i := range fs {
-		for _, k := range fs[i].keys {
-			if k == key {
-				return &fs[i]
-			}
-		}
-	}
-	return nil
+// find returns the index of the field that a key names, or -1.
+func find(fs []field, key string) int {
+	return slices.IndexFunc(fs, func(f field) bool { return slices.Contains(f.keys, key) })
 }
 
 func isAt(t reflect.Type) bool {

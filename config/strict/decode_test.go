@@ -99,7 +99,7 @@ word: 5
 t.yaml:3:5: "command" is missing in servers.a [missing]
 t.yaml:3:5: unknown key "comand" in servers.a (did you mean "command"?) [unknown-key]
 t.yaml:4:11: servers.a.args must be a list, not a string (write a list: [search]) [wrong-type]
-t.yaml:5:22: servers.a.connect_timeout must be a duration such as 30s, not an integer [wrong-type]
+t.yaml:5:22: servers.a.connect_timeout must be a duration such as 30s, not an integer (write it with a unit: "30s") [wrong-type]
 t.yaml:6:17: servers.a.maxRetries must be an integer, not a string [wrong-type]
 t.yaml:7:11: servers.a.heat: ".nan" is not a finite number [bad-value]
 t.yaml:8:14: servers.a.enabled must be a boolean, not a string (write true or false) [wrong-type]

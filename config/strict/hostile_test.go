@@ -86,7 +86,7 @@ func TestHostileFilesAreRefused(t *testing.T) {
 			if allocated := (after.TotalAlloc - before.TotalAlloc) >> 20; allocated > 200 {
 				t.Errorf("took %d MB", allocated)
 			}
-			if took > time.Second*raceFactor {
+			if took > 10*time.Second { // a second on an idle machine, and without the race detector
 				t.Errorf("took %s", took)
 			}
 		})

@@ -84,31 +84,31 @@ func tomlString(data []byte, i int) int {
 	return i
 }
 
-// place is where a value of a TOML document was first named, and what is in it.
-type place struct {
+// tomlPlace is where a value of a TOML document was first named, and what is in it.
+type tomlPlace struct {
 	pos      Pos
-	order    int               // among all places, as they were met
-	children map[string]*place // keys of a table, or indices of an array
-	tables   int               // of an array of tables
+	order    int                   // among all places, as they were met
+	children map[string]*tomlPlace // keys of a table, or indices of an array
+	tables   int                   // of an array of tables
 }
 
-func (pl *place) child(key string) *place {
+func (pl *tomlPlace) child(key string) *tomlPlace {
 	if pl == nil {
 		return nil
 	}
 	return pl.children[key]
 }
 
-func (p *parser) tomlValue(v any, at *place, depth int) *Node {
+func (p *parser) tomlValue(v any, at *tomlPlace, depth int) *Node {
 	n := &Node{Pos: at.pos, Kind: String}
 	if !p.spend(n.Pos, depth) {
 		return n
 	}
-	under := func(key string) *place {
+	under := func(key string) *tomlPlace {
 		if c := at.child(key); c != nil {
 			return c
 		}
-		return &place{pos: at.pos}
+		return &tomlPlace{pos: at.pos}
 	}
 	switch v := v.(type) {
 	case map[string]any:
@@ -154,20 +154,20 @@ func (p *parser) tomlValue(v any, at *place, depth int) *Node {
 
 // tomlPlaces walks the syntax tree and notes where each key is first written.
 // It spends the budget, so that a document is refused before it is decoded.
-func (p *parser) tomlPlaces(at *offsets, data []byte) *place {
-	root := &place{pos: Pos{p.file, 1, 1}, children: map[string]*place{}}
+func (p *parser) tomlPlaces(at *offsets, data []byte) *tomlPlace {
+	root := &tomlPlace{pos: Pos{p.file, 1, 1}, children: map[string]*tomlPlace{}}
 	order := 0
-	enter := func(in *place, key string, pos Pos) *place {
+	enter := func(in *tomlPlace, key string, pos Pos) *tomlPlace {
 		c := in.children[key]
 		if c == nil {
 			order++
-			c = &place{pos: pos, order: order, children: map[string]*place{}}
+			c = &tomlPlace{pos: pos, order: order, children: map[string]*tomlPlace{}}
 			in.children[key] = c
 		}
 		return c
 	}
 	// walk goes down a dotted key. A table of an array of tables is its last.
-	walk := func(in *place, depth int, keys unstable.Iterator) (*place, int) {
+	walk := func(in *tomlPlace, depth int, keys unstable.Iterator) (*tomlPlace, int) {
 		for keys.Next() {
 			key := keys.Node()
 			pos := at.at(int(key.Raw.Offset))
@@ -182,8 +182,8 @@ func (p *parser) tomlPlaces(at *offsets, data []byte) *place {
 		}
 		return in, depth
 	}
-	var inline func(in *place, depth int, value *unstable.Node)
-	inline = func(in *place, depth int, value *unstable.Node) {
+	var inline func(in *tomlPlace, depth int, value *unstable.Node)
+	inline = func(in *tomlPlace, depth int, value *unstable.Node) {
 		switch value.Kind {
 		case unstable.InlineTable:
 			for it := value.Children(); it.Next() && !p.full; {

@@ -1,5 +1,0 @@
-//go:build !race
-
-package strict
-
-const raceFactor = 1
