@@ -3,14 +3,33 @@
 //
 // It opens nothing but the settings files themselves and starts nothing. Every
 // problem is reported at once, with its place and, for an unknown key, the
-// nearest known one.
+// nearest known one. It reads neither flags nor the environment by itself: the
+// [Source] says what they are.
 //
-//	settings, err := config.Load(config.Source{Explicit: "crewhost.yaml"})
+//	settings, err := config.Load(config.Source{Explicit: "crewhost.yaml", Environ: os.Environ()})
 //	var issues strict.Issues
 //	if errors.As(err, &issues) { … one line each … }
+//
+// # Layers
+//
+// From low to high: the defaults, the servers of imported files, the settings
+// file, the environment, flags. Mappings are merged key by key, lists and values
+// are replaced. The layers are merged as trees in which each value knows its
+// place, and the result is decoded once, so that a wrong value is reported where
+// it was written, be that a line or a variable.
+//
+// # Secrets
+//
+// Values that may hold credentials are [secret.Text]: they print as they were
+// written, with literal credentials masked, and reveal what they mean. A model's
+// key is a [secret.Ref], which nothing resolves before a model is made, so that
+// judging a crew needs no key.
 package config
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"crewhost/config/secret"
@@ -19,9 +38,10 @@ import (
 
 // Settings is all that a settings file says, with the defaults filled in.
 type Settings struct {
-	// Path is the file that was read, or empty where there was none.
+	// Path is the file that was read, absolute, or empty where there was none.
 	Path string
-	// Warnings are what the reader of the settings should know, a line each.
+	// Warnings are what the reader of the settings should know, a line each,
+	// with its place at the front.
 	Warnings []string
 
 	LLM         LLM
@@ -32,8 +52,8 @@ type Settings struct {
 
 // LLM is the model that a run uses, and the profiles that it may use instead.
 type LLM struct {
-	Profile  // the default profile
-	Profiles []NamedProfile
+	Profile                 // the default profile
+	Profiles []NamedProfile // in the order of the settings
 }
 
 // NamedProfile is a profile with its id.
@@ -42,9 +62,37 @@ type NamedProfile struct {
 	Profile
 }
 
+// Select returns the profile of an id, whatever its case; "" and "default" are
+// the default profile. A profile stands alone: what it does not set is unset,
+// and not as the default profile has it.
+func (l LLM) Select(id string) (Profile, error) {
+	if id == "" || strings.EqualFold(id, DefaultProfile) {
+		return l.Profile, nil
+	}
+	known := []string{DefaultProfile}
+	for _, p := range l.Profiles {
+		if strings.EqualFold(p.ID, id) {
+			return p.Profile, nil
+		}
+		known = append(known, p.ID)
+	}
+	return Profile{}, fmt.Errorf("the settings have no LLM profile %s; known: %s", strict.Quote(id), strings.Join(known, ", "))
+}
+
+// DefaultProfile is the id of the profile that no other replaces.
+const DefaultProfile = "default"
+
+// The providers.
+const (
+	ProviderOpenAI    = "openai" // and whatever answers like it at base_url
+	ProviderAnthropic = "anthropic"
+	ProviderReplay    = "replay" // a recorded tape
+	ProviderEcho      = "echo"   // gives the prompt back
+)
+
 // Profile is one way to reach one model. Zero fields are unset.
 type Profile struct {
-	Provider    string // openai, anthropic, replay, echo
+	Provider    string // one of the providers; empty where no model is configured
 	Model       string
 	BaseURL     secret.Text
 	APIKey      secret.Ref // resolved when a model is made, not before
@@ -132,5 +180,36 @@ type Rule struct {
 // Mount is a mount specification and where it stands.
 type Mount struct {
 	Spec string
+	// Base is the folder that a relative physical path is taken from, absolute.
+	Base string
 	Pos  strict.Pos
+}
+
+// Secrets returns every secret that the settings hold, for a [secret.Redactor]:
+// what came from variables, the values of env and headers, credentials in URLs
+// and in arguments. Keys of models are not among them unless they are literals:
+// add those when they are resolved.
+func (s *Settings) Secrets() []secret.Value {
+	var all []secret.Value
+	profile := func(p Profile) {
+		all = append(all, p.BaseURL.Secrets()...)
+		if !p.APIKey.Value.IsZero() {
+			all = append(all, p.APIKey.Value)
+		}
+	}
+	profile(s.LLM.Profile)
+	for _, p := range s.LLM.Profiles {
+		profile(p.Profile)
+	}
+	for _, server := range s.MCP.Servers {
+		all = append(all, server.Command.Secrets()...)
+		for _, arg := range server.Args {
+			all = append(all, arg.Secrets()...)
+		}
+		all = append(all, server.URL.Secrets()...)
+		for _, v := range slices.Concat(server.Env, server.Headers) {
+			all = append(all, v.Value.Secrets()...)
+		}
+	}
+	return all
 }

@@ -1,0 +1,183 @@
+package config
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"crewhost/config/strict"
+)
+
+// defaults are the lowest layer, written as a settings file.
+const defaults = `
+mcp:
+  enabled: true
+  connect_timeout: 30s
+  probe_timeout: 2s
+  tool_timeout: 60s
+  shutdown_timeout: 5s
+  max_starting: 8
+permissions:
+  default: ask
+  headless: deny
+`
+
+// Load finds the settings, reads them and overlays them. Its error is
+// [strict.Issues] with every problem at once, sorted by place. Where no file is
+// found, the settings are the defaults and the environment.
+//
+// The look-up, first match wins: Explicit and no other; crewhost.yaml, .yml,
+// .json or .toml, or Orkeon's appsettings.json, in CrewDir; crewhost.* or
+// appsettings/appsettings.json in each folder above it; crewhost/crewhost.* in
+// the user's configuration folder.
+func Load(source Source) (*Settings, error) {
+	l := &loader{source: source, env: newEnviron(source.Environ)}
+	dir, err := filepath.Abs(source.CrewDir)
+	if err != nil {
+		return nil, fmt.Errorf("finding the folder of the crew: %w", err)
+	}
+	l.crewDir = dir
+	settings, err := l.load()
+	if err != nil {
+		return nil, err
+	}
+	l.issues.Sort()
+	if err := l.issues.Err(); err != nil {
+		return nil, err
+	}
+	settings.Warnings = l.warnings
+	return settings, nil
+}
+
+// loader holds what one call of Load gathers.
+type loader struct {
+	source   Source
+	env      environ
+	crewDir  string
+	path     string // of the settings file; empty where there is none
+	issues   strict.Issues
+	warnings []string
+}
+
+func (l *loader) fail(pos strict.Pos, code, message, hint string) {
+	l.issues = append(l.issues, strict.Issue{Pos: pos, Code: code, Message: message, Hint: hint})
+}
+
+func (l *loader) warn(pos strict.Pos, format string, args ...any) {
+	l.warnings = append(l.warnings, pos.String()+": "+fmt.Sprintf(format, args...))
+}
+
+// base is the folder that a relative path written at pos is taken from: that of
+// its file; the folder of the crew for variables and flags.
+func (l *loader) base(pos strict.Pos) string {
+	if pos.Line > 0 {
+		return filepath.Dir(pos.File)
+	}
+	return l.crewDir
+}
+
+// absolute resolves a path written at pos.
+func (l *loader) absolute(path string, pos strict.Pos) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(l.base(pos), path)
+}
+
+func (l *loader) load() (*Settings, error) {
+	l.path = l.find()
+	if len(l.issues) > 0 {
+		return nil, l.issues
+	}
+	file := l.file()
+	if len(l.issues) > 0 && file == nil {
+		return nil, l.issues
+	}
+	base, _ := strict.Parse("defaults", []byte(defaults), limits)
+
+	// What is to be imported may itself be said by a variable.
+	quiet := &loader{source: l.source, env: l.env}
+	named, err := merge([]string{l.path}, base, file, quiet.variables(file), quiet.overrides())
+	if err != nil {
+		return nil, err
+	}
+	imports := l.imports(named.Get("mcp").Get("import"), file.Get("mcp").Get("servers"))
+	order := []string{l.path}
+	layers := []*strict.Node{base}
+	for i := len(imports) - 1; i >= 0; i-- { // of two that name one server, the first wins
+		layers = append(layers, imports[i].root)
+	}
+	for _, i := range imports {
+		order = append(order, i.path)
+	}
+	below, err := merge(order, append(layers, file)...)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := merge(order, append(layers, file, l.variables(below), l.overrides())...)
+	if err != nil {
+		return nil, err
+	}
+	l.offer(imports)
+	settings := l.decode(tree)
+	settings.Path = l.path
+	return settings, nil
+}
+
+// file returns the tree of the settings file in the shape of crewhost.yaml, or
+// nil where there is none.
+func (l *loader) file() *strict.Node {
+	if l.path == "" {
+		return nil
+	}
+	n := l.read(l.path, strict.Pos{File: l.path}, "the settings file")
+	if n == nil {
+		return nil
+	}
+	withoutDelim(n, l.fail)
+	if isOrkeon(l.path, n) {
+		return l.orkeon(n)
+	}
+	if s := n.Get("mcpServers"); s != nil {
+		l.fail(s.Pos, strict.CodeUnknownKey, "this is a list of MCP servers and no settings file", "name it in a crewhost.yaml: mcp: {import: ["+filepath.Base(l.path)+"]}")
+		return nil
+	}
+	return n
+}
+
+// offer warns of a .mcp.json that stands beside the settings and is not used: a
+// file that came with a repository does not start processes unasked.
+func (l *loader) offer(imports []imported) {
+	dir := l.crewDir
+	if l.path != "" {
+		dir = filepath.Dir(l.path)
+	}
+	path := filepath.Join(dir, ".mcp.json")
+	if !exists(path) {
+		return
+	}
+	for _, i := range imports {
+		if i.path == path {
+			return
+		}
+	}
+	l.warn(strict.Pos{File: path}, "not read; to use its servers, write mcp: {import: [.mcp.json]} in the settings")
+}
+
+func isOrkeon(path string, n *strict.Node) bool {
+	name := strings.ToLower(filepath.Base(path))
+	if filepath.Ext(name) != ".json" {
+		return false
+	}
+	if strings.HasPrefix(name, "appsettings") {
+		return true
+	}
+	// By shape, for --settings: crewhost's own keys are lower-case.
+	for _, e := range n.Entries {
+		switch section, _, _ := strings.Cut(e.Key, ":"); section {
+		case "Llm", "MCP", "Orkeon":
+			return true
+		}
+	}
+	return false
+}

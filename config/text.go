@@ -1,0 +1,225 @@
+package config
+
+import (
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"crewhost/config/secret"
+	"crewhost/config/strict"
+)
+
+// CodeVariable is the code of an issue about a ${VARIABLE}.
+const CodeVariable = "variable"
+
+// sight says how a field's text may be shown, and what of it is secret beside
+// what comes from variables.
+type sight int
+
+const (
+	plainText  sight = iota // shown as written; a URL in it hides its credentials
+	hiddenText              // no literal part is shown: env and headers
+)
+
+// expander expands the fields of one decoding.
+type expander struct {
+	env environ
+	d   *strict.Decoder
+}
+
+// text expands the variables of a field. Where names the field for an issue:
+// `server "x": args.1`.
+func (x *expander) text(f strict.At[scalar], where string, how sight) secret.Text {
+	parts, problem := parse(string(f.V))
+	if problem != "" {
+		x.d.Fail(f.Pos, CodeVariable, where+": "+problem, "known are ${NAME}, ${NAME:-default} and ${env:NAME}; $${…} is the text ${…}")
+		return secret.Text{}
+	}
+	var value, shown strings.Builder
+	var secrets []secret.Value
+	unset := false
+	for _, p := range parts {
+		if p.name == "" {
+			value.WriteString(p.text)
+			shown.WriteString(show(p.text, how))
+			continue
+		}
+		v, given, ok := x.env.value(p)
+		if !ok {
+			x.d.Fail(f.Pos, CodeVariable, where+": the variable "+p.name+" is not set", "set it, or give a default: ${"+p.name+":-…}")
+			unset = true
+			continue
+		}
+		value.WriteString(v)
+		if given && !publicVariables[p.name] {
+			secrets = append(secrets, secret.New(v))
+		}
+		if p.fallback != "" {
+			shown.WriteString("${" + p.name + ":-" + show(p.fallback, how) + "}")
+		} else {
+			shown.WriteString(p.text)
+		}
+	}
+	if unset {
+		return secret.Text{} // what is left is not what was meant
+	}
+	return secret.NewText(shown.String(), value.String(), append(secrets, credentials(value.String())...)...)
+}
+
+// publicVariables are the variables whose values are no secrets: a log in which
+// the home folder is masked says little.
+var publicVariables = map[string]bool{
+	"HOME": true, "USER": true, "USERPROFILE": true, "LOGNAME": true, "HOSTNAME": true, "PWD": true, "PATH": true,
+	"SHELL": true, "LANG": true, "TMPDIR": true, "TEMP": true, "TMP": true, "XDG_CONFIG_HOME": true, "XDG_DATA_HOME": true, "XDG_CACHE_HOME": true,
+}
+
+// schemes are the words before a credential in an Authorization header.
+var schemes = []string{"bearer", "basic", "token", "apikey"}
+
+// show returns a literal part as it may be shown.
+func show(text string, how sight) string {
+	if how == plainText {
+		if bareToken.MatchString(text) {
+			return secret.Mask
+		}
+		return maskURLs(secret.MaskTokens(text))
+	}
+	if scheme, rest, ok := strings.Cut(text, " "); ok && slices.Contains(schemes, strings.ToLower(scheme)) {
+		if strings.TrimSpace(rest) == "" {
+			return text
+		}
+		return scheme + " " + secret.Mask
+	}
+	return secret.Mask
+}
+
+// credential matches where a URL keeps its credentials: the user's part and the
+// values of the query.
+var credential = regexp.MustCompile(`(://)([^/?#@\s]+)(@)|([?&][^=&#\s]+=)([^&#\s]+)`)
+
+// bareToken matches a text that is nothing but a token, by how it begins.
+var bareToken = regexp.MustCompile(`^(?:sk-|gh[pousr]_|github_pat_|glpat-|xox[a-z]-|hf_|npm_|AKIA|AIza)[A-Za-z0-9_.-]{6,}$`)
+
+// maskURLs masks the credentials of every URL in a text. It does not touch a
+// text without "://".
+func maskURLs(text string) string {
+	if !strings.Contains(text, "://") {
+		// The rest of a URL whose beginning was a variable.
+		if i := strings.IndexByte(text, '?'); i < 0 || !strings.Contains(text[i:], "=") {
+			return text
+		}
+	}
+	return credential.ReplaceAllStringFunc(text, func(m string) string {
+		if strings.HasPrefix(m, "://") {
+			return "://" + secret.Mask + "@"
+		}
+		name, _, _ := strings.Cut(m, "=")
+		return name + "=" + secret.Mask
+	})
+}
+
+// credentials returns the secrets that a value shows by its form: the user's
+// part and the query's values of a URL, and tokens of well-known shape.
+func credentials(value string) []secret.Value {
+	found := secret.Tokens(value)
+	if bareToken.MatchString(value) {
+		found = append(found, secret.New(value))
+	}
+	if !strings.Contains(value, "://") {
+		return found
+	}
+	add := func(raw string, unescape func(string) (string, error)) {
+		found = append(found, secret.New(raw))
+		if text, err := unescape(raw); err == nil && text != raw {
+			found = append(found, secret.New(text))
+		}
+	}
+	for _, m := range credential.FindAllStringSubmatch(value, -1) {
+		if m[2] != "" {
+			user, password, both := strings.Cut(m[2], ":")
+			if both {
+				add(password, url.PathUnescape)
+			} else {
+				add(user, url.PathUnescape)
+			}
+			continue
+		}
+		add(m[5], url.QueryUnescape)
+	}
+	return found
+}
+
+// secretName matches the names of flags, variables and headers whose value is
+// a secret.
+var secretName = regexp.MustCompile(`(?i)token|secret|passw|pwd|api[-_.]?key|apikey|access[-_]?key|private[-_]?key|credential|bearer|cookie|\bauth\b|authorization|_auth\b|^key$|[-_]key$`)
+
+// harmless matches values of variables and headers that are no secrets whatever
+// they are for: masking "debug" or "8080" in every log would hide the logs.
+var harmless = regexp.MustCompile(`^(?i:true|false|yes|no|on|off|null|none|auto|all|default|trace|debug|info|notice|warn|warning|error|fatal|quiet|silent|verbose|` +
+	`production|prod|development|dev|staging|test|testing|local|localhost|stdio|http|https|json|text|plain|utf-?8|posix|c|` +
+	`[0-9]{1,5}|[a-z]{2}_[a-z]{2}(\.utf-?8)?|\*/\*|(application|text|image)/[a-z+.*-]+|\.{0,2}/[^\s:@=?]*)$`)
+
+// whole makes the whole of a text secret, as the values of env and headers are:
+// it is not shown, and it is masked where it turns up, unless its name is not
+// that of a secret and it is a plain word, number or path.
+func whole(name string, t secret.Text) secret.Text {
+	value := t.Reveal()
+	secrets := t.Secrets()
+	if value != "" && (secretName.MatchString(name) || !harmless.MatchString(value)) {
+		secrets = append(secrets, secret.New(value))
+		if _, token, ok := strings.Cut(value, " "); ok && strings.Contains(t.String(), " ") && isScheme(value) {
+			secrets = append(secrets, secret.New(token))
+		}
+	}
+	return secret.NewText(t.String(), value, secrets...)
+}
+
+var digits = regexp.MustCompile(`^[0-9]{1,6}$`)
+
+// isScheme reports whether a header's value is a scheme of authorization and a
+// token.
+func isScheme(value string) bool {
+	scheme, token, ok := strings.Cut(value, " ")
+	return ok && token != "" && !strings.Contains(token, " ") && slices.Contains(schemes, strings.ToLower(scheme))
+}
+
+// argSecrets finds the arguments that follow a flag with a secret's name, or
+// stand in one (--token X, --api-key=X, --header "Authorization: X"), and hides
+// them.
+func argSecrets(args []secret.Text) {
+	for i, arg := range args {
+		value := arg.Reveal()
+		flag, rest, joined := strings.Cut(value, "=")
+		isFlag := strings.HasPrefix(flag, "-") && !strings.ContainsAny(flag, " \t:/")
+		switch {
+		case isFlag && secretName.MatchString(flag) && joined:
+			if !digits.MatchString(rest) { // --max-tokens=4096
+				args[i] = hide(arg, rest)
+			}
+		case isFlag && secretName.MatchString(flag) && i+1 < len(args):
+			if next := args[i+1].Reveal(); !strings.HasPrefix(next, "--") && !digits.MatchString(next) {
+				args[i+1] = hide(args[i+1], next)
+			}
+		default:
+			header, rest, ok := strings.Cut(value, ":")
+			if name := header[strings.LastIndexAny(header, "= ")+1:]; ok && rest != "" && !strings.HasPrefix(rest, "//") && secretName.MatchString(name) && !strings.ContainsAny(name, "/\\") {
+				rest = strings.TrimSpace(rest)
+				args[i] = hide(arg, rest)
+				if isScheme(rest) {
+					_, token, _ := strings.Cut(rest, " ")
+					args[i] = hide(args[i], token)
+				}
+			}
+		}
+	}
+}
+
+// hide makes a part of a text secret.
+func hide(t secret.Text, part string) secret.Text {
+	if part == "" {
+		return t
+	}
+	shown := strings.ReplaceAll(t.String(), part, secret.Mask)
+	return secret.NewText(shown, t.Reveal(), append(t.Secrets(), secret.New(part))...)
+}
