@@ -3,6 +3,7 @@ package crew
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -64,6 +65,12 @@ func (b *builder) build(root *strict.Node, crewai bool) *Crew {
 	var doc crewDoc
 	var agents entities[agentDoc]
 	var tasks entities[taskDoc]
+	b.removed(root, "")
+	if tasks := root.Get("tasks"); tasks != nil {
+		for _, t := range tasks.Entries {
+			b.removed(t.Value, "tasks."+word(t.Key)+".")
+		}
+	}
 	b.add(strict.Decode(root, &doc))
 	if crewai {
 		b.crew.Format = CrewAI
@@ -154,15 +161,22 @@ func (b *builder) head(doc *crewDoc) {
 	if doc.Anchors != nil {
 		b.fail(doc.Anchors.Pos, CodeLayout, "anchors must be a block: the line \"anchors:\" and indented lines below it", "")
 	}
-	b.removed(doc.CircuitBreaker, "circuitBreaker")
 }
 
 var inputName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
 
+// removed takes the key circuitBreaker, which once was, out of a mapping.
 func (b *builder) removed(n *strict.Node, at string) {
-	if n != nil {
-		b.fail(n.Pos, CodeRemovedKey, at+" is no key any more", "the limits of the graph process are graphConfig of the crew")
+	if n == nil {
+		return
 	}
+	n.Entries = slices.DeleteFunc(n.Entries, func(e strict.Entry) bool {
+		if e.Key != "circuitBreaker" && e.Key != "circuit_breaker" {
+			return false
+		}
+		b.fail(e.KeyPos, CodeRemovedKey, at+e.Key+" is no key any more", "the limits of the graph process are graphConfig of the crew")
+		return true
+	})
 }
 
 func (b *builder) agent(e strict.Named[agentDoc]) *Agent {
@@ -218,7 +232,6 @@ func (b *builder) task(e strict.Named[taskDoc]) *Task {
 	for _, c := range doc.Context.list {
 		t.Context = append(t.Context, Named{Name: c.Key, Value: c.V.Text})
 	}
-	b.removed(doc.CircuitBreaker, at+".circuitBreaker")
 	return t
 }
 

@@ -122,7 +122,7 @@ func (r *reader) tree(l layout) (*strict.Node, bool) {
 	switch {
 	case !ok: // without the crew's own keys nobody knows what the others mean
 		return nil, false
-	case l.crewai, isCrewAI(root):
+	case l.crewai && !isFormat(root, Orkeon), isFormat(root, CrewAI):
 		return r.overlay(root, agents, tasks, l), true
 	}
 	r.join(root, "agents", agents)
@@ -139,17 +139,17 @@ func (r *reader) whole(root *strict.Node, l layout) (*strict.Node, bool) {
 		r.fail(root.Pos, strict.CodeUnknownKey, `the crew's keys are wrapped in "crew:"`, "write them at the top level")
 		root = inner
 	}
-	crewai := isCrewAI(root)
+	crewai := isFormat(root, CrewAI)
 	if crewai {
 		setDefault(root, "name", l.name)
 	}
 	return root, crewai
 }
 
-// isCrewAI reports whether the crew's own keys say that the others are CrewAI's.
-func isCrewAI(root *strict.Node) bool {
+// isFormat reports whether the crew's own keys say that the format is the one.
+func isFormat(root *strict.Node, format string) bool {
 	n := root.Get("format")
-	return n != nil && n.Kind == strict.String && fold(n.Text) == CrewAI
+	return n != nil && n.Kind == strict.String && fold(n.Text) == format
 }
 
 func setDefault(root *strict.Node, key, value string) {

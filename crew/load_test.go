@@ -53,6 +53,7 @@ func TestLoadRefuses(t *testing.T) {
 		"an order of an unknown task": {map[string]string{"crew.yaml": "format: crewai\ntasks: [tt, t, t, {}]", "agents.yaml": "b: {role: r, goal: g}", "tasks.yaml": "t: {description: d, expected_output: e}"}, ".", `tasks.0: there is no task "tt" (did you mean "t"?)`},
 		"a format that is none":       {map[string]string{"crew.yaml": own + "format: crewal\nagents: {a: {goal: g}}\ntasks: {t: {description: d, expectedOutput: e}}\n"}, "crew.yaml", `format: "crewal" is none of orkeon, crewai (did you mean "crewai"?)`},
 		"own keys with a fault":       {map[string]string{"crew.yaml": "a: [", "agents.yaml": "b: [", "tasks.yaml": ""}, ".", "agents.yaml:2:1: did not find expected node content"},
+		"a format that is another":    {map[string]string{"crew.yaml": own + "format: orkeon", "config/agents.yaml": "b: {goal: g}", "config/tasks.yaml": "t: {description: d, expectedOutput: e, output_file: x}"}, ".", `tasks.yaml:1:40: unknown key "output_file" in tasks.t`},
 		"a file that is a list":       {map[string]string{"crew.yaml": "[a]"}, "crew.yaml", "the document must be a mapping, not a list"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -148,7 +149,7 @@ func TestToolNames(t *testing.T) {
 
 func TestValidateToolRulesAndProfiles(t *testing.T) {
 	c := parse(t, own+`llm: {profile: x}
-agents: {a: {goal: g, guardrails: {toolRules: {file_raed: [once]}}}}
+agents: {a: {goal: g, guardrails: {toolRules: {file_raed: [once], delegate_work_to_coworker: [seldom]}}}}
 tasks: {t: {description: d, expectedOutput: e, llmOverride: {profile: Cheap}}}
 `)
 	expect(t, c.Validate(host{tools: []string{"file_read"}, profiles: []string{"cheap"}}, nil),

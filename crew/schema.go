@@ -35,8 +35,7 @@ type crewDoc struct {
 	Inputs         []strict.Named[loose] `key:"inputs"`
 	Agents         *strict.Node          `key:"agents"`
 	Tasks          *strict.Node          `key:"tasks"`
-	Anchors        *strict.Node          `key:"anchors"`        // in another form than the text pass reads
-	CircuitBreaker *strict.Node          `key:"circuitBreaker"` // removed
+	Anchors        *strict.Node          `key:"anchors"` // in another form than the text pass reads
 }
 
 type agentDoc struct {
@@ -68,7 +67,6 @@ type taskDoc struct {
 	Deliverable    *deliverableDoc `key:"deliverable"`
 	LLM            *llmDoc         `key:"llmOverride|llm"`
 	Guardrails     *guardrailsDoc  `key:"guardrails"`
-	CircuitBreaker *strict.Node    `key:"circuitBreaker"` // removed
 }
 
 // llmDoc is the block of a model. The CrewAI format has a word as well.

@@ -81,12 +81,17 @@ func (v *validator) llm(l *LLM, at string) {
 	v.fail(l.Profile.Pos, CodeUnknownProfile, fmt.Sprintf("%s.profile: unknown model profile %s", at, strict.Quote(l.Profile.V)), hint)
 }
 
+// guardrails reports rules for a misspelled tool. Rules for a tool that is just
+// not there do no harm: an agent may be given tools, such as those that ask a
+// coworker, that no catalog lists.
 func (v *validator) guardrails(g *Guardrails, at string) {
 	if g == nil {
 		return
 	}
 	for _, r := range g.ToolRules {
-		v.tool(r.Tool, at+".toolRules")
+		if strict.Nearest(r.Tool.V, v.tools) != "" {
+			v.tool(r.Tool, at+".toolRules")
+		}
 	}
 }
 
