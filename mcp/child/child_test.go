@@ -96,7 +96,7 @@ func TestStartArguments(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{"/tmp/My Data (2)", "", `a"b`, "$HOME", "-b local"}
-	p := spawn(t, Config{Command: command, Args: want, Env: []string{"TOKEN=t 1", TreeVariable + "=foreign"}, Dir: dir}, "echo")
+	p := spawn(t, Config{Command: command, Args: want, Env: []string{"TOKEN=t 1", TreeVariable + "=foreign", quickExit}, Dir: dir}, "echo")
 
 	var got echo
 	if err := json.NewDecoder(p.Stdout()).Decode(&got); err != nil {
@@ -105,7 +105,7 @@ func TestStartArguments(t *testing.T) {
 	if diff := cmp.Diff(want, got.Args); diff != "" {
 		t.Errorf("arguments (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{TreeVariable + "=" + p.marker, "TOKEN=t 1"}, got.Env); diff != "" {
+	if diff := cmp.Diff([]string{TreeVariable + "=" + p.marker, "TOKEN=t 1", quickExit}, got.Env); diff != "" {
 		t.Errorf("environment (-want +got):\n%s", diff)
 	}
 	resolved, err := filepath.EvalSymlinks(dir)
