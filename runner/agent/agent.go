@@ -10,7 +10,8 @@
 //   - at most the agent's maxIter calls to the model, and its deadline;
 //   - a turn that fails with the same errors three times over stops the task;
 //   - an answer cut at the token limit is continued, an empty one asked for
-//     again, a malformed call handed back, each a few times only (K71, K75).
+//     again, a malformed call handed back, each a few times only (K71, K75);
+//   - a conversation that grows too long loses its oldest turns, with a notice.
 //
 // Tools of one answer run concurrently; their results reach the model in the
 // order of its calls. Only the tools that the agent and the task name are ever

@@ -19,7 +19,7 @@ const (
 	maxDepth     = 100     // of nested values
 )
 
-var noArguments = json.RawMessage(`{}`)
+const noArguments = `{}`
 
 // normalise makes one JSON object of what a model wrote for arguments. Nothing
 // and null are no arguments (K29). Members that are null though their schema
@@ -30,7 +30,7 @@ var noArguments = json.RawMessage(`{}`)
 func normalise(text string, shape any) (json.RawMessage, error) {
 	text = strings.TrimSpace(text)
 	if text == "" || text == "null" {
-		return noArguments, nil
+		return json.RawMessage(noArguments), nil
 	}
 	if err := checkObject(text); err != nil {
 		return nil, err

@@ -52,7 +52,7 @@ func (r *run) callTools(ctx context.Context, msg llm.Message) error {
 				malformed++
 				c.fault = fmt.Sprintf("%s was not run: %v. You wrote: %s", wrote.Name, err, excerpt(line(wrote.Arguments, ""), 200))
 			}
-			wrote.Arguments = string(noArguments)
+			wrote.Arguments = noArguments
 		} else if strings.TrimSpace(wrote.Arguments) == "" || len(args) == len(noArguments) {
 			wrote.Arguments = string(args)
 		}

@@ -37,15 +37,15 @@ type run struct {
 	revisions int
 }
 
-// Run does a task and returns the agent's answer. An error is a [*TaskError];
-// the output is then what there was till it.
+// Run does a task and returns the agent's answer. Where it does not come to
+// that, the error is a [*TaskError] and the output what there was till it.
 //
 // Run returns when ctx ends, with [ReasonCancelled] and ctx's cause, or when the
 // agent's MaxExecutionTime has passed, with [ReasonTimeout]. Nothing that it
 // started runs on after it.
 func (l *Loop) Run(ctx context.Context, in Input) (Output, error) {
 	if in.Crew == nil || in.Agent == nil || in.Task == nil {
-		return Output{}, fail(ReasonRejected, "a task needs a crew, an agent and itself")
+		return Output{}, errors.New("running a task: the input has no crew, agent or task")
 	}
 	start := time.Now()
 	in.Attempt = max(in.Attempt, 1)
@@ -139,7 +139,7 @@ func (r *run) ask(ctx context.Context) (*llm.Response, error) {
 		Model:       r.settings.Model,
 		System:      r.system,
 		Messages:    r.history.messages(),
-		Tools:       r.set.offered(),
+		Tools:       r.set.offered,
 		Temperature: r.settings.Temperature,
 		TopP:        r.settings.TopP,
 		MaxTokens:   r.settings.MaxTokens,
@@ -278,12 +278,12 @@ func (r *run) emptyAnswer() *TaskError {
 // call, as models write it when they may not call.
 func mimicsCall(text string) bool {
 	text = strings.ToLower(strings.TrimSpace(text))
-	for _, mark := range []string{"<tool_call", "<invoke", "<function_call", "[tool_call]"} {
+	for _, mark := range []string{"<tool_call", "<invoke", "<function_call", "[tool_call]", "<｜"} {
 		if strings.HasPrefix(text, mark) {
 			return true
 		}
 	}
-	return strings.Contains(text, "dsml")
+	return false
 }
 
 // finish ends the task, unless the answer is refused and may be revised.

@@ -24,16 +24,16 @@ const humanInput = "human_input"
 // model sees. It is the one place where names are changed and changed back, and
 // where schemas are made fit for the APIs of models.
 type toolset struct {
-	held   []held         // sorted by registered name
-	byWire map[string]int // index in held by the model's name
+	held    []held         // sorted by registered name
+	byWire  map[string]int // index in held by the model's name
+	offered []llm.Tool     // as the model sees them, in the order of held
 }
 
 // held is a tool that the agent holds.
 type held struct {
-	def    tools.Definition
-	wire   string          // the name that the model sees
-	schema json.RawMessage // as the model sees it
-	shape  any             // the server's own schema, decoded; nil where it has none
+	def   tools.Definition
+	wire  string // the name that the model sees
+	shape any    // the server's own schema, decoded; nil where it has none
 }
 
 // newToolset picks from defs what a and t name, and the tool to ask a person
@@ -65,12 +65,13 @@ func newToolset(a *crew.Agent, t *crew.Task, defs []tools.Definition) (*toolset,
 	set := &toolset{byWire: make(map[string]int, len(names))}
 	for i, wire := range wireNames(names) {
 		def := known[names[i]]
-		h := held{def: def, wire: wire, schema: wireSchema(def.InputSchema)}
+		h := held{def: def, wire: wire}
 		if json.Unmarshal(def.InputSchema, &h.shape) != nil {
 			h.shape = nil
 		}
 		set.byWire[wire] = len(set.held)
 		set.held = append(set.held, h)
+		set.offered = append(set.offered, llm.Tool{Name: wire, Description: def.Description, Schema: wireSchema(def.InputSchema)})
 	}
 	return set, nil
 }
@@ -97,18 +98,6 @@ func (s *toolset) wireName(name string) string {
 		}
 	}
 	return name
-}
-
-// offered are the tools as the model sees them.
-func (s *toolset) offered() []llm.Tool {
-	if len(s.held) == 0 {
-		return nil
-	}
-	out := make([]llm.Tool, len(s.held))
-	for i, h := range s.held {
-		out[i] = llm.Tool{Name: h.wire, Description: h.def.Description, Schema: h.schema}
-	}
-	return out
 }
 
 // unknown says to the model that it has no tool of that name, and which it has (K69).
@@ -221,7 +210,7 @@ func fitName(name string) string {
 	return b.String()
 }
 
-var emptySchema = json.RawMessage(`{"type":"object","properties":{}}`)
+const emptySchema = `{"type":"object","properties":{}}`
 
 // wireSchema makes a tool's schema one that the APIs of models take: an object
 // at the root, with a type and properties. What a vendor refuses beyond that is
@@ -229,7 +218,7 @@ var emptySchema = json.RawMessage(`{"type":"object","properties":{}}`)
 func wireSchema(schema json.RawMessage) json.RawMessage {
 	var root map[string]json.RawMessage
 	if json.Unmarshal(schema, &root) != nil || root == nil {
-		return emptySchema
+		return json.RawMessage(emptySchema)
 	}
 	var add string
 	switch kind := bytes.TrimSpace(root["type"]); {
@@ -237,7 +226,7 @@ func wireSchema(schema json.RawMessage) json.RawMessage {
 	case len(kind) == 0:
 		add = `"type":"object",`
 	default: // null, a list, another type
-		return emptySchema
+		return json.RawMessage(emptySchema)
 	}
 	if _, ok := root["properties"]; !ok {
 		add += `"properties":{},`
