@@ -29,7 +29,7 @@ func TestEndlessLists(t *testing.T) {
 		tools   int
 		warning string
 	}{
-		"repeat":  {3, "repeats the cursor"},
+		"repeat":  {4, "repeats the cursor"},
 		"endless": {1000, "on more than 1000 pages"},
 	} {
 		report := start(t, settings(stdio("a", mcptest.Scripted, "-cursor", cursor))).connected().only()

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
@@ -183,4 +184,35 @@ func (c *calls) settle(resp *jsonrpc.Response) bool {
 		resp.Result = reduce(s.method, resp.Result)
 	}
 	return true
+}
+
+// A handshake knows the requests that make a connection. They are never
+// cancelled aloud: a server that let the probe of another era pass in silence has not
+// been introduced yet, and some hang up on any other message before initialize.
+type handshake struct{ discover, initialize atomic.Value } // of jsonrpc.ID
+
+// note remembers a request that is sent.
+func (h *handshake) note(req *jsonrpc.Request) {
+	switch req.Method {
+	case methodDiscover:
+		h.discover.Store(req.ID)
+	case methodInitialize:
+		h.initialize.Store(req.ID)
+	}
+}
+
+// cancelled reports whether a message cancels one of them.
+func (h *handshake) cancelled(msg jsonrpc.Message) bool {
+	req, ok := msg.(*jsonrpc.Request)
+	if !ok || req.Method != methodCancelled {
+		return false
+	}
+	var params struct {
+		RequestID any `json:"requestId"`
+	}
+	if json.Unmarshal(req.Params, &params) != nil {
+		return false
+	}
+	id, err := jsonrpc.MakeID(params.RequestID)
+	return err == nil && id.IsValid() && (h.discover.Load() == id || h.initialize.Load() == id)
 }

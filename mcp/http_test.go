@@ -522,3 +522,23 @@ func TestHTTPFarewell(t *testing.T) {
 		t.Errorf("said %d farewells", said)
 	}
 }
+
+// The legacy era of the SDK's own server: a session, with a stream of its own.
+func TestHTTPLegacy(t *testing.T) {
+	s := remote("a", mcptest.HTTP(t, "-legacy", "-tools", "echo,sleep,cancelled"))
+	s.ToolTimeout = 200 * time.Millisecond
+	r := start(t, settings(s)).connected()
+	if got := r.only(); got.Era != mcp.Legacy || got.Transport != config.TransportHTTP {
+		t.Errorf("%+v", got)
+	}
+	if got := text(r.call("echo", `{"id":725653563933458433}`)); got != `{"id":725653563933458433}` {
+		t.Error(got)
+	}
+	if _, err := r.try(t.Context(), "sleep", `{"seconds":300}`); tools.CodeOf(err) != tools.CodeCallTimeout {
+		t.Errorf("got %v", err)
+	}
+	eventually(t, func() bool { return text(r.call("cancelled", "")) == "1" }) // K37
+	if _, err := r.Ping(t.Context(), "a"); err != nil {
+		t.Error(err)
+	}
+}

@@ -33,9 +33,9 @@ type mender struct {
 	shutdown time.Duration // limit of the farewell
 	limit    int64         // of a body or an event, in bytes, unpacked (W4)
 
-	calls    calls
-	probe    atomic.Value // jsonrpc.ID of server/discover
-	streamed atomic.Bool  // whether there was a stream for the server's own messages
+	calls     calls
+	handshake handshake
+	streamed  atomic.Bool // whether there was a stream for the server's own messages
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -67,14 +67,12 @@ func (m *mender) post(req *http.Request) (*http.Response, error) {
 	switch {
 	case call == nil:
 		return m.tell(req)
-	case call.Method == methodCancelled && cancels(call.Params, m.probe.Load()):
+	case m.handshake.cancelled(call):
 		return respond(req, http.StatusAccepted, nil), nil
 	case !call.IsCall():
 		return m.tell(req)
 	}
-	if call.Method == methodDiscover {
-		m.probe.Store(call.ID)
-	}
+	m.handshake.note(call)
 	if req.Header.Get("Mcp-Method") == methodCallTool && req.Header.Get("Mcp-Name") == "" {
 		// The SDK finds no name where the arguments hold a number that no Go
 		// type can (K31).

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -21,30 +22,14 @@ const (
 	newestLegacy = "2025-11-25" // the last with one
 )
 
-// An attempt is one way to agree on a version with a server.
-type attempt struct {
-	version string        // asked for with initialize, without a probe; empty: probe first
-	probe   time.Duration // limit of the probe
-}
-
-// outcome is what an attempt led to.
-type outcome struct {
-	client  *sdk.ClientSession // nil where it failed
-	err     error
-	ex      *exchange // of the last request
-	silent  bool      // whether the probe was passed over in silence
-	refusal *jsonrpc.Error
-}
-
 // negotiate starts the server and agrees with it on a version (O5). Most
 // servers need one attempt. There is one more where the server dies on the probe
-// (it is started again and not probed), where it refuses a version and lists
-// others (K13), and where it was too slow to answer the probe but knows nothing
-// else. Settled is called when the server has begun to answer, or the
-// probe's limit has passed.
+// (it is started again and not probed), and where it refuses a version and lists
+// others (K13). Settled is called when the server has begun to answer, or
+// the probe's limit has passed.
 func (s *session) negotiate(ctx context.Context, settled func()) error {
-	try := attempt{probe: s.probeTimeout}
-	var respawned, listed, patient bool
+	var version string // asked for with initialize and without a probe; empty: probe first
+	var respawned, listed bool
 	for {
 		s.stage("start")
 		link, err := s.open(ctx)
@@ -52,74 +37,144 @@ func (s *session) negotiate(ctx context.Context, settled func()) error {
 			return s.startFailure(ctx, err)
 		}
 		s.stage("negotiate")
-		out := s.attempt(ctx, link, try, settled)
-		if out.client != nil {
-			s.link, s.client = link, out.client
+		p := &probing{session: s, link: link, settled: settled}
+		client, err := p.connect(ctx, version)
+		if err == nil {
+			s.link, s.client = link, client
 			return nil
 		}
 		dead := link.fault()
-		failure := s.failure(ctx, link, out.ex, out.err)
+		failure := s.failure(ctx, link, &p.ex, err)
 		if ctx.Err() != nil {
 			link.abandon()
 		}
 		if err := link.end(); err != nil {
 			s.warn(err.Error())
 		}
+		_, refusal, _ := p.ex.get()
+		other := listedVersion(refusal, version)
 		var f *fault
-		version := listedVersion(out.refusal, try.version)
 		switch {
 		case ctx.Err() != nil:
 			return failure
-		case errors.As(dead, &f) && f.code == tools.CodeTransportClosed && try.version == "" && !respawned:
-			respawned, try.version = true, newestLegacy
-		case version != "" && !listed:
-			listed, try.version = true, version
-		case out.silent && out.refusal != nil && !patient:
-			patient, try.probe = true, s.server.ConnectTimeout
+		case errors.As(dead, &f) && f.code == tools.CodeTransportClosed && version == "" && !respawned:
+			respawned, version = true, newestLegacy
+		case other != "" && !listed:
+			listed, version = true, other
 		default:
 			return failure
 		}
-		s.log.Debug("connecting again", "version", try.version, "after", failure)
+		s.log.Debug("connecting again", "version", version, "after", failure)
 	}
 }
 
-// attempt makes one attempt over a link.
-func (s *session) attempt(ctx context.Context, link link, try attempt, settled func()) outcome {
-	ctx, ex := withExchange(ctx)
-	ex.connecting = true
-	out := outcome{ex: ex}
-	client := sdk.NewClient(&sdk.Implementation{Name: s.opts.Name, Version: s.opts.Version}, &sdk.ClientOptions{
-		Capabilities: &sdk.ClientCapabilities{},
-	})
+// probing is one attempt to agree on a version over a link.
+type probing struct {
+	session *session
+	link    link
+	settled func()
+
+	ex          exchange // of initialize
+	initialized *outcome // of initialize, where it was sent beside the probe
+}
+
+type outcome struct {
+	result sdk.Result
+	err    error
+}
+
+// connect has the SDK connect, and stands between it and the wire.
+func (p *probing) connect(ctx context.Context, version string) (*sdk.ClientSession, error) {
+	p.ex.connecting = true
+	client := sdk.NewClient(p.session.identityOfClient(), &sdk.ClientOptions{Capabilities: &sdk.ClientCapabilities{}})
 	client.AddSendingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
 		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 			switch method {
 			case methodDiscover:
-				if cs, ok := req.GetSession().(*sdk.ClientSession); ok && cs.InitializeResult() != nil {
-					break // a ping
+				if cs, ok := req.GetSession().(*sdk.ClientSession); ok && cs.InitializeResult() == nil {
+					return p.probe(ctx, next, req, cs)
 				}
-				probe, cancel := context.WithTimeout(ctx, try.probe)
-				defer cancel()
-				res, err := next(probe, method, req)
-				out.silent = err != nil && probe.Err() != nil
-				if link.fault() == nil {
-					settled()
-				}
-				return res, err
 			case methodInitialize:
-				defer settled()
+				defer p.settled()
+				if p.initialized != nil {
+					return p.initialized.result, p.initialized.err
+				}
+				return next(context.WithValue(ctx, exchangeKey{}, &p.ex), method, req)
 			}
 			return next(ctx, method, req)
 		}
 	})
-	cs, err := client.Connect(ctx, link, &sdk.ClientSessionOptions{ProtocolVersion: try.version})
-	if err != nil {
-		_, out.refusal, _ = ex.get()
-		out.err = err
-		return out
+	ctx, ex := withExchange(ctx)
+	ex.connecting = true
+	return client.Connect(ctx, p.link, &sdk.ClientSessionOptions{ProtocolVersion: version})
+}
+
+// probe asks with server/discover. When its limit has passed, the server may be of
+// the old era and silent, or merely slow to start; so initialize is asked too, on the same
+// connection, and the first answer that helps decides (K09).
+func (p *probing) probe(ctx context.Context, next sdk.MethodHandler, req sdk.Request, cs *sdk.ClientSession) (sdk.Result, error) {
+	var asked sync.WaitGroup
+	defer asked.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ask := func(ctx context.Context, method string, req sdk.Request) <-chan outcome {
+		answer := make(chan outcome, 1)
+		asked.Go(func() {
+			res, err := next(ctx, method, req)
+			answer <- outcome{res, err}
+		})
+		return answer
 	}
-	out.client = cs
-	return out
+	timer := time.NewTimer(p.session.probeTimeout)
+	defer timer.Stop()
+
+	discovered := ask(ctx, methodDiscover, req)
+	select {
+	case d := <-discovered:
+		if p.link.fault() == nil {
+			p.settled()
+		}
+		return d.result, d.err
+	case <-timer.C:
+		p.settled()
+	}
+	initialized := ask(context.WithValue(ctx, exchangeKey{}, &p.ex), methodInitialize, &sdk.ClientRequest[*sdk.InitializeParams]{
+		Session: cs,
+		Params: &sdk.InitializeParams{
+			ProtocolVersion: newestLegacy,
+			ClientInfo:      p.session.identityOfClient(),
+			Capabilities:    &sdk.ClientCapabilities{},
+		},
+	})
+	select {
+	case d := <-discovered:
+		if d.err == nil {
+			return d.result, nil
+		}
+		i := <-initialized
+		p.initialized = &i
+		return nil, d.err
+	case i := <-initialized:
+		p.initialized = &i
+		if i.err == nil {
+			return nil, errSilent
+		}
+	}
+	// Refused: the answer to the probe may be on its way.
+	timer.Reset(p.session.probeTimeout)
+	select {
+	case d := <-discovered:
+		return d.result, d.err
+	case <-timer.C:
+		return nil, errSilent
+	}
+}
+
+// errSilent is the outcome of a probe that was not answered.
+var errSilent = errors.New("server/discover was not answered")
+
+func (s *session) identityOfClient() *sdk.Implementation {
+	return &sdk.Implementation{Name: s.opts.Name, Version: s.opts.Version}
 }
 
 // listedVersion is the newest version with a handshake that a refusal lists and

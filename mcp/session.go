@@ -121,18 +121,27 @@ func (s *session) watch() {
 	err := s.client.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closing || s.report.State == StateFailed {
+	e := s.wrap(tools.CodeTransportClosed, "the connection ended", nil)
+	if err != nil {
+		e.Detail += ": " + s.masks.line(cause(err).Error(), maxDetail)
+	}
+	s.faulted(e)
+}
+
+// faulted notes that the connection ended by itself (W6). What the link says of it
+// comes before e, which may be nil where only the link would know. The caller holds mu.
+func (s *session) faulted(e *tools.Error) {
+	if s.closing || s.report.State == StateFailed || s.report.State == StateFaulted {
 		return
 	}
-	e := s.wrap(tools.CodeTransportClosed, "the connection ended", nil)
 	var f *fault
 	if errors.As(s.link.fault(), &f) {
 		e = s.wrap(f.code, f.detail, nil)
-	} else if err != nil {
-		e.Detail = "the connection ended: " + s.masks.line(cause(err).Error(), maxDetail)
 	}
-	s.report.State, s.report.Err = StateFaulted, e
-	s.log.Warn("MCP server is gone", "error", e)
+	if e != nil {
+		s.report.State, s.report.Err = StateFaulted, e
+		s.log.Warn("MCP server is gone", "error", e)
+	}
 }
 
 // ping asks the server for a sign of life and returns how long it took.
@@ -246,6 +255,9 @@ type emptyCursor struct {
 func (s *session) begin(ctx context.Context) (context.Context, func(), error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.report.State == StateConnected {
+		s.faulted(nil)
+	}
 	switch {
 	case s.closing:
 		return nil, nil, s.wrap(tools.CodeTransportClosed, errSessionClosed.Error(), nil)
@@ -299,6 +311,9 @@ func (s *session) end() error {
 func (s *session) current() ServerReport {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.report.State == StateConnected {
+		s.faulted(nil)
+	}
 	r := s.report
 	r.Tools = slices.Clone(r.Tools)
 	r.Skipped = slices.Clone(r.Skipped)

@@ -46,6 +46,38 @@ func TestNegotiation(t *testing.T) {
 	}
 }
 
+// K15: a ping in the middle of a call is answered with its own id and nothing in it.
+func TestPingDuringCall(t *testing.T) {
+	r := start(t, settings(stdio("a", mcptest.Scripted))).connected()
+	if got := text(r.call("pinged", "")); got != `{"jsonrpc":"2.0","id":"hb-2","result":{}}` {
+		t.Error(got)
+	}
+}
+
+// A server of the modern era that is slow to start is not taken for an old one,
+// nor started again; one that dies on the probe is.
+func TestStarts(t *testing.T) {
+	cfg := settings(
+		stdio("slow", mcptest.Standard, "-delay", "400ms", "-stderr", "up: slow", "-tools", "x"),
+		stdio("slow and old", mcptest.Standard, "-legacy", "-delay", "400ms", "-stderr", "up: old", "-tools", "y"),
+		stdio("dies", mcptest.Scripted, "-unknown", "die", "-stderr", "up: dies"),
+	)
+	cfg.ProbeTimeout = 100 * time.Millisecond
+	r := start(t, cfg).connected()
+	reports := r.Reports()
+	if reports[0].Era != mcp.Modern || reports[1].Era != mcp.Legacy {
+		t.Errorf("eras %s, %s", reports[0].Era, reports[1].Era)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for words, times := range map[string]int{"up: slow": 1, "up: old": 1, "up: dies": 2} {
+		if n := strings.Count(r.log.String(), words); n != times {
+			t.Errorf("%s: %d starts, want %d", words, n, times)
+		}
+	}
+}
+
 // K13: a list of nothing that is spoken here ends it, and the server's text is quoted.
 func TestNoCommonVersion(t *testing.T) {
 	err := start(t, settings(stdio("a", mcptest.Scripted, "-only", "1999-01-01"))).only().Err

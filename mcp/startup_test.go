@@ -58,7 +58,7 @@ func TestStartupReportsEveryServer(t *testing.T) {
 	if diff := cmp.Diff(want, states); diff != "" {
 		t.Error(diff)
 	}
-	if got, want := reg.Names(), []string{"echo", "huge", "log", "own", "shared", "slow"}; !slices.Equal(got, want) {
+	if got, want := reg.Names(), []string{"echo", "huge", "log", "own", "pinged", "shared", "slow"}; !slices.Equal(got, want) {
 		t.Errorf("registered %q, want %q", got, want)
 	}
 	slices.Sort(done)

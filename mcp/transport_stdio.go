@@ -2,13 +2,11 @@ package mcp
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -59,10 +57,11 @@ type pipe struct {
 	frames  *frameReader
 	calls   calls
 
+	handshake handshake
+
 	writing chan struct{} // holds one token while somebody writes
 	unsent  []byte        // the rest of a message whose writing was broken off
 
-	probe   atomic.Value // jsonrpc.ID of server/discover
 	closing sync.Once
 	closed  chan struct{}
 	mu      sync.Mutex
@@ -186,7 +185,7 @@ func lastWords(s string) string {
 // the process doesn't read: the rest of a message that was broken off goes out
 // before the next one, so that the stream keeps its lines.
 func (p *pipe) Write(ctx context.Context, msg jsonrpc.Message) error {
-	if p.hushed(msg) {
+	if p.handshake.cancelled(msg) {
 		return nil
 	}
 	data, err := jsonrpc.EncodeMessage(msg)
@@ -211,9 +210,7 @@ func (p *pipe) Write(ctx context.Context, msg jsonrpc.Message) error {
 
 	if req, ok := msg.(*jsonrpc.Request); ok && req.IsCall() {
 		p.calls.add(ctx, req)
-		if req.Method == methodDiscover {
-			p.probe.Store(req.ID)
-		}
+		p.handshake.note(req)
 	}
 	if err := p.write(ctx, data); err != nil {
 		if caller.Err() != nil {
@@ -251,26 +248,6 @@ func (p *pipe) write(ctx context.Context, data []byte) error {
 		p.unsent = data[n:]
 	}
 	return err
-}
-
-// hushed reports whether a message is better not sent: a server that let the
-// probe of another era pass in silence has not been introduced yet, and some hang
-// up on any message before initialize.
-func (p *pipe) hushed(msg jsonrpc.Message) bool {
-	req, ok := msg.(*jsonrpc.Request)
-	return ok && req.Method == methodCancelled && cancels(req.Params, p.probe.Load())
-}
-
-// cancels reports whether params, of notifications/cancelled, name that request.
-func cancels(params json.RawMessage, id any) bool {
-	var c struct {
-		RequestID any `json:"requestId"`
-	}
-	if id == nil || json.Unmarshal(params, &c) != nil {
-		return false
-	}
-	cancelled, err := jsonrpc.MakeID(c.RequestID)
-	return err == nil && cancelled == id
 }
 
 // Close implements the SDK's Connection. The SDK calls it with a lock held, so

@@ -33,11 +33,14 @@ type script struct {
 //
 //   - log: every line received so far, as one text with line breaks
 //   - slow: no answer until the call is cancelled, and then a late one
+//   - pinged: pings the client in the middle of the call, with id "hb-2", and
+//     answers with what came back
 //   - huge: {"bytes":n}: a line of about n bytes with its id at the end
 //
 // Any other tool answers with -reply, or with its arguments as text.
 const scriptedList = `[{"name":"log","inputSchema":{"type":"object"}},` +
 	`{"name":"slow","inputSchema":{"type":"object"}},` +
+	`{"name":"pinged","inputSchema":{"type":"object"}},` +
 	`{"name":"huge","inputSchema":{"type":"object"}}]`
 
 // runScripted serves a script on r and w until r ends.
@@ -220,6 +223,14 @@ func (p *peer) call(m message) error {
 	case params.Name == "slow":
 		p.slow = m.ID
 		return nil
+	case params.Name == "pinged":
+		if err := p.send(`{"jsonrpc":"2.0","id":"hb-2","method":"ping"}`); err != nil {
+			return err
+		}
+		if _, err := p.read(); err != nil {
+			return err
+		}
+		return p.text(m.ID, p.seen[len(p.seen)-1])
 	case params.Name == "huge":
 		var in struct{ Bytes int }
 		if err := json.Unmarshal(params.Arguments, &in); err != nil {

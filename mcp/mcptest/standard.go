@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"net/http/httptest"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -50,6 +50,7 @@ func parseStandard(flags []string) (options, error) {
 	fs.StringVar(&o.name, "name", "standard", "name of the server")
 	fs.StringVar(&names, "tools", strings.Join(StandardTools, ","), "tools to offer, separated by commas")
 	fs.DurationVar(&o.delay, "delay", 0, "time to wait before the first message is read")
+	fs.BoolVar(&o.legacy, "legacy", false, "speak the legacy era alone")
 	fs.StringVar(&o.stderr, "stderr", "", "text for stderr at the start")
 	if err := fs.Parse(flags); err != nil {
 		return o, err
@@ -72,8 +73,11 @@ func runStandard(flags []string) error {
 	return newStandard(o).Run(context.Background(), &mcp.StdioTransport{})
 }
 
+// modern is the first version of the modern era.
+const modern = "2026-07-28"
+
 // Handler returns a Standard server behind Streamable HTTP, with the flags of
-// the kind. It speaks both eras.
+// the kind. It speaks both eras, unless -legacy is among them.
 func Handler(flags ...string) (http.Handler, error) {
 	o, err := parseStandard(flags)
 	if err != nil {
@@ -81,14 +85,14 @@ func Handler(flags ...string) (http.Handler, error) {
 	}
 	server := newStandard(o)
 	get := func(*http.Request) *mcp.Server { return server }
-	modern := mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true})
-	legacy := mcp.NewStreamableHTTPHandler(get, nil)
+	stateless := mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true})
+	stateful := mcp.NewStreamableHTTPHandler(get, nil)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Mcp-Protocol-Version") >= "2026-07-28" {
-			modern.ServeHTTP(w, r)
+		if r.Header.Get("Mcp-Protocol-Version") >= modern {
+			stateless.ServeHTTP(w, r)
 			return
 		}
-		legacy.ServeHTTP(w, r)
+		stateful.ServeHTTP(w, r)
 	}), nil
 }
 
@@ -114,9 +118,11 @@ type state struct {
 }
 
 func newStandard(o options) *mcp.Server {
-	server := mcp.NewServer(&mcp.Implementation{Name: o.name, Version: "1.0.0"}, &mcp.ServerOptions{
-		Instructions: "A server for tests.",
-	})
+	opts := &mcp.ServerOptions{Instructions: "A server for tests."}
+	if o.legacy {
+		opts.SupportedProtocolVersions = slices.DeleteFunc(mcp.SupportedProtocolVersions(), func(v string) bool { return v >= modern })
+	}
+	server := mcp.NewServer(&mcp.Implementation{Name: o.name, Version: "1.0.0"}, opts)
 	st := new(state)
 	for _, name := range o.tools {
 		handle, ok := handlers[name]
