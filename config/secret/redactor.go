@@ -1,6 +1,7 @@
 package secret
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"io"
@@ -122,11 +123,13 @@ type writer struct {
 func (w *writer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	ready := 0
+	if i := bytes.LastIndexByte(p, '\n'); i >= 0 {
+		ready = len(w.line) + i + 1
+	}
 	w.line = append(w.line, p...)
-	ready := strings.LastIndexByte(string(w.line), '\n') + 1
-	if rest := len(w.line) - ready; rest > maxLine+w.redactor.longest() {
-		ready = len(w.line) - w.redactor.longest()
-		ready = w.redactor.boundary(string(w.line), ready)
+	if longest := w.redactor.longest(); len(w.line)-ready > maxLine+longest {
+		ready = w.redactor.boundary(w.line, len(w.line)-longest)
 	}
 	if err := w.flush(ready); err != nil {
 		return 0, err
@@ -152,7 +155,7 @@ func (w *writer) flush(n int) error {
 }
 
 // boundary moves a cut in s back to where it splits no known secret.
-func (r *Redactor) boundary(s string, cut int) int {
+func (r *Redactor) boundary(s []byte, cut int) int {
 	if r == nil {
 		return cut
 	}
@@ -164,7 +167,7 @@ func (r *Redactor) boundary(s string, cut int) int {
 		moved = false
 		for _, v := range k.values {
 			from := max(0, cut-len(v)+1)
-			if i := strings.Index(s[from:min(len(s), cut+len(v)-1)], v); i >= 0 && from+i < cut {
+			if i := bytes.Index(s[from:min(len(s), cut+len(v)-1)], []byte(v)); i >= 0 && from+i < cut {
 				cut, moved = from+i, true
 			}
 		}
