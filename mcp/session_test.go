@@ -72,7 +72,7 @@ func TestStarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for words, times := range map[string]int{"up: slow": 1, "up: old": 1, "up: dies": 2} {
-		if n := strings.Count(r.log.String(), words); n != times {
+		if n := strings.Count(r.log.String(), `line="`+words+`"`); n != times {
 			t.Errorf("%s: %d starts, want %d", words, n, times)
 		}
 	}

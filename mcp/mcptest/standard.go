@@ -40,6 +40,7 @@ type options struct {
 	tools  []string
 	delay  time.Duration
 	stderr string
+	legacy bool
 }
 
 func parseStandard(flags []string) (options, error) {
