@@ -1,0 +1,211 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/lmittmann/tint"
+	"github.com/urfave/cli/v2"
+
+	"crewhost/config"
+	"crewhost/runner"
+)
+
+// runApp parses a command line and carries it out.
+func runApp(ctx context.Context, c *console, args []string) error {
+	app := newApp(c)
+	return app.RunContext(ctx, append([]string{app.Name}, arrange(app, args)...))
+}
+
+func newApp(c *console) *cli.App {
+	app := &cli.App{
+		Name:                      "crewhost",
+		Usage:                     "hosts crews of LLM agents and the MCP servers that they use",
+		UsageText:                 "crewhost [run] CREW [options]\ncrewhost COMMAND [options]",
+		Reader:                    c.in,
+		Writer:                    c.out,
+		ErrWriter:                 c.err,
+		DisableSliceFlagSeparator: true, // a value may hold a comma
+		HideVersion:               true, // the command says it; -v is for verbosity
+		HideHelpCommand:           true,
+		EnableBashCompletion:      true,
+		ExitErrHandler:            func(*cli.Context, error) {}, // main exits, once
+		OnUsageError:              onUsageError,
+		Commands: []*cli.Command{
+			runCommand(c),
+			mcpCommand(c),
+			doctorCommand(c),
+			initCommand(c),
+			completionCommand(c),
+			versionCommand(c),
+		},
+		Action: func(ctx *cli.Context) error {
+			if word := ctx.Args().First(); word != "" {
+				return usagef("unknown command %q; crewhost --help lists the commands", word)
+			}
+			return cli.ShowAppHelp(ctx)
+		},
+	}
+	quietUsage(app.Commands)
+	return app
+}
+
+// quietUsage makes a wrong flag one line instead of a page of help.
+func quietUsage(commands []*cli.Command) {
+	for _, command := range commands {
+		command.OnUsageError = onUsageError
+		command.HideHelpCommand = true
+		quietUsage(command.Subcommands)
+	}
+}
+
+func onUsageError(ctx *cli.Context, err error, _ bool) error {
+	name := "crewhost"
+	if ctx != nil && ctx.Command != nil && ctx.Command.Name != "" {
+		name = ctx.Command.HelpName
+	}
+	return usagef("%s: %v; %s --help lists the flags", name, err, name)
+}
+
+// Flags that several commands share.
+const (
+	settingsFlag  = "settings"
+	mountFlag     = "mount"
+	profileFlag   = "llm-profile"
+	approveFlag   = "approve"
+	formatFlag    = "format"
+	verbosityFlag = "v"
+)
+
+func hostFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: settingsFlag, Aliases: []string{"s"}, Usage: "read settings from `FILE` only"},
+		&cli.StringSliceFlag{Name: mountFlag, Aliases: []string{"m"}, Usage: "mount `DIR:/ROOT:RIGHTS` (ro, rw or rwnd); may repeat"},
+		&cli.StringFlag{Name: approveFlag, Usage: "answer for calls that the policy asks about: `ask|allow|deny`", Value: "ask"},
+		&cli.IntFlag{Name: verbosityFlag, Usage: "log `LEVEL`: 0 warnings, 1 what happens, 2 everything"},
+	}
+}
+
+func formatFlagOf(formats ...string) cli.Flag {
+	return &cli.StringFlag{Name: formatFlag, Usage: "write results as `" + strings.Join(formats, "|") + "`", Value: formats[0]}
+}
+
+// oneOf checks a flag whose values are few.
+func oneOf(ctx *cli.Context, name string, values ...string) (string, error) {
+	got := ctx.String(name)
+	for _, v := range values {
+		if got == v {
+			return got, nil
+		}
+	}
+	return "", usagef("--%s %q: it takes %s", name, got, strings.Join(values, ", "))
+}
+
+// session is what the commands that open a host share.
+type session struct {
+	console  *console
+	settings *config.Settings
+	log      *slog.Logger
+	progress *progress
+}
+
+// newSession reads the settings for a crew at anchor (a folder). Their secrets
+// are masked on stderr from then on.
+func newSession(ctx *cli.Context, c *console, anchor string) (*session, error) {
+	s := &session{console: c}
+	level := map[int]slog.Level{0: slog.LevelWarn, 1: slog.LevelInfo}
+	l, ok := level[min(max(ctx.Int(verbosityFlag), 0), 2)]
+	if !ok {
+		l = slog.LevelDebug
+	}
+	s.log = slog.New(tint.NewHandler(c.err, &tint.Options{Level: l, NoColor: !c.colour(), TimeFormat: "15:04:05.000"}))
+	s.progress = newProgress(c.err, c.colour())
+
+	settings, err := config.Load(config.Source{
+		Explicit:      ctx.String(settingsFlag),
+		CrewDir:       anchor,
+		UserConfigDir: userConfigDir(c.environ),
+		Environ:       c.environ,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("settings: %w", err)
+	}
+	s.settings = settings
+	c.redactor.Add(settings.Secrets()...)
+	for _, w := range settings.Warnings {
+		s.progress.warn(w)
+	}
+	if settings.Path != "" {
+		s.log.Info("using settings", "file", settings.Path)
+	}
+	return s, nil
+}
+
+// open opens the host: from here on children run, and close ends them.
+func (s *session) open(ctx *cli.Context) (*runner.Host, error) {
+	mode, err := oneOf(ctx, approveFlag, "ask", "allow", "deny")
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("finding this program: %w", err)
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil, fmt.Errorf("finding the working directory: %w", err)
+	}
+	person := newPerson(s.console, s.progress, mode)
+	host, err := runner.Open(ctx.Context, runner.Config{
+		Settings: s.settings,
+		Mounts:   ctx.StringSlice(mountFlag),
+		Dir:      dir,
+		Profile:  ctx.String(profileFlag),
+		Approver: person.approver(),
+		Asker:    person,
+		Environ:  s.console.environ,
+		Logger:   s.log,
+		Redactor: s.console.redactor,
+		Guard:    []string{self, guardArgument},
+		Version:  version().Version,
+		OnServer: s.progress.server,
+		OnEvent:  s.progress.event,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.progress.skipped(host.Servers())
+	return host, nil
+}
+
+func (c *console) colour() bool {
+	return c.terminal && c.getenv("NO_COLOR") == "" && c.getenv("TERM") != "dumb"
+}
+
+func (c *console) getenv(name string) string {
+	for _, kv := range c.environ {
+		if value, ok := strings.CutPrefix(kv, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// userConfigDir is where a user's settings live, or "" where nobody says.
+func userConfigDir(environ []string) string {
+	c := console{environ: environ}
+	if dir := c.getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
+		return dir
+	}
+	if dir := c.getenv("APPDATA"); filepath.IsAbs(dir) {
+		return dir
+	}
+	if home := c.getenv("HOME"); home != "" {
+		return filepath.Join(home, ".config")
+	}
+	return ""
+}

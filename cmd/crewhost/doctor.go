@@ -1,0 +1,157 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/urfave/cli/v2"
+
+	"crewhost/config"
+	"crewhost/config/strict"
+	"crewhost/mcp"
+)
+
+func doctorCommand(c *console) *cli.Command {
+	return &cli.Command{
+		Name:  "doctor",
+		Usage: "check settings, model, mounts and servers, without running a crew",
+		Flags: append(hostFlags(), formatFlagOf("text", "json"),
+			&cli.StringFlag{Name: profileFlag, Usage: "check the model profile `ID` in place of the default one"}),
+		Action: func(ctx *cli.Context) error {
+			format, err := oneOf(ctx, formatFlag, "text", "json")
+			if err != nil {
+				return err
+			}
+			anchor, err := anchorOf("")
+			if err != nil {
+				return err
+			}
+			var d diagnosis
+			d.examine(ctx, c, anchor)
+			if err := ctx.Context.Err(); err != nil {
+				return err
+			}
+			return d.print(newOutput(c.out, c.err, format))
+		},
+	}
+}
+
+// The states of a finding.
+const (
+	fine   = "ok"
+	doubt  = "warn"
+	broken = "fail"
+)
+
+// finding is one thing that was checked.
+type finding struct {
+	Check  string `json:"check"`
+	Status string `json:"status"`
+	Detail string `json:"detail"`
+}
+
+// diagnosis is all findings, in the order of the checks.
+type diagnosis struct{ findings []finding }
+
+func (d *diagnosis) add(check, status, format string, args ...any) {
+	d.findings = append(d.findings, finding{check, status, oneLine(fmt.Sprintf(format, args...))})
+}
+
+// examine checks one thing after another for as long as the next can be judged
+// without the last.
+func (d *diagnosis) examine(ctx *cli.Context, c *console, anchor string) {
+	s, err := newSession(ctx, c, anchor)
+	if err != nil {
+		d.problems("settings", err)
+		return
+	}
+	if s.settings.Path == "" {
+		d.add("settings", doubt, "no settings file; defaults and CREWHOST_* variables alone. crewhost init writes one")
+	} else {
+		d.add("settings", fine, "%s", s.settings.Path)
+	}
+	d.policy(s.settings.Permissions, c.terminal, ctx.String(approveFlag))
+
+	host, err := s.open(ctx)
+	if err != nil {
+		d.servers(s.progress.reports())
+		d.problems("host", err)
+		return
+	}
+	defer func() {
+		if err := host.Close(); err != nil {
+			d.add("shutdown", broken, "%v", err)
+		}
+	}()
+	if name, err := host.CheckModel(ctx.Context); err != nil {
+		d.add("model", broken, "%v", err)
+	} else {
+		d.add("model", fine, "%s", name)
+	}
+	for _, m := range host.Mounts() {
+		d.add("mount "+m.Virtual, fine, "%s", m.Rights)
+	}
+	d.servers(host.Servers())
+	d.add("tools", fine, "%s", count(len(host.Tools()), "tool"))
+}
+
+func (d *diagnosis) problems(check string, err error) {
+	var issues strict.Issues
+	if !errors.As(err, &issues) {
+		d.add(check, broken, "%v", err)
+		return
+	}
+	for _, issue := range issues {
+		d.add(check, broken, "%s", issue.Error())
+	}
+}
+
+func (d *diagnosis) policy(p config.Permissions, terminal bool, approve string) {
+	answer := "a person at this terminal is asked"
+	switch {
+	case approve != "ask":
+		answer = "--approve " + approve + " answers"
+	case !terminal:
+		answer = "nobody can be asked here, so the answer is " + p.Headless
+	}
+	d.add("policy", fine, "default %s; %d allow, %d ask, %d deny; %s", p.Default, len(p.Allow), len(p.Ask), len(p.Deny), answer)
+}
+
+func (d *diagnosis) servers(reports []mcp.ServerReport) {
+	for _, r := range reports {
+		check := "server " + r.Name
+		switch {
+		case r.Err != nil && r.Required:
+			d.add(check, broken, "required: %v", r.Err)
+		case r.Err != nil:
+			d.add(check, doubt, "%v", r.Err)
+		case len(r.Skipped) > 0:
+			d.add(check, doubt, "%s; %s not registered", count(len(r.Tools), "tool"), count(len(r.Skipped), "tool"))
+		default:
+			d.add(check, fine, "%s, protocol %s, %s", count(len(r.Tools), "tool"), r.Protocol, took(r.Took))
+		}
+	}
+}
+
+func (d *diagnosis) print(out *output) error {
+	if out.json {
+		if err := out.encode(d.findings); err != nil {
+			return err
+		}
+	} else {
+		table := tabwriter.NewWriter(out.out, 0, 4, 2, ' ', 0)
+		for _, f := range d.findings {
+			fmt.Fprintf(table, "%s\t%s\t%s\n", f.Status, f.Check, f.Detail)
+		}
+		if err := table.Flush(); err != nil {
+			return fmt.Errorf("writing the findings: %w", err)
+		}
+	}
+	bad := slices.DeleteFunc(slices.Clone(d.findings), func(f finding) bool { return f.Status != broken })
+	if len(bad) > 0 {
+		return usagef("%s of %d failed", count(len(bad), "check"), len(d.findings))
+	}
+	return nil
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"crewhost/config/strict"
+	"crewhost/mcp"
+	"crewhost/runner"
+)
+
+// The exit codes.
+const (
+	exitOK          = 0
+	exitUsage       = 1 // usage, settings, crew, a required server
+	exitFailed      = 2 // the run failed
+	exitInterrupted = 130
+)
+
+// usageError is a command line that can't be carried out as written.
+type usageError struct{ text string }
+
+func (e usageError) Error() string { return e.text }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Sprintf(format, args...)} }
+
+// errReported stands for problems that have been printed in full already, so
+// that only the closing line is left to print.
+type errReported struct {
+	summary string
+	cause   error
+}
+
+func (e errReported) Error() string { return e.summary }
+func (e errReported) Unwrap() error { return e.cause }
+
+// exitCode is the one table from errors to exit codes.
+func exitCode(err error, interrupted bool) int {
+	var (
+		usage    usageError
+		issues   strict.Issues
+		required *mcp.RequiredError
+		failed   *runner.RunError
+	)
+	switch {
+	case interrupted:
+		return exitInterrupted
+	case err == nil:
+		return exitOK
+	case errors.As(err, &failed):
+		return exitFailed
+	case errors.As(err, &usage), errors.As(err, &issues), errors.As(err, &required):
+		return exitUsage
+	case errors.Is(err, context.Canceled):
+		return exitInterrupted
+	default:
+		return exitUsage
+	}
+}
+
+// finish prints why a command failed, the last line always "ERROR: reason", and
+// returns the exit code.
+func finish(w io.Writer, err error, interrupted bool) int {
+	code := exitCode(err, interrupted)
+	switch {
+	case code == exitOK:
+	case interrupted || code == exitInterrupted:
+		fmt.Fprintln(w, "ERROR: interrupted")
+	default:
+		var issues strict.Issues
+		var reported errReported
+		if errors.As(err, &issues) && !errors.As(err, &reported) {
+			for _, issue := range issues {
+				fmt.Fprintln(w, issue.Error())
+			}
+			err = fmt.Errorf("%s", count(len(issues), "problem"))
+		}
+		fmt.Fprintf(w, "ERROR: %s\n", oneLine(err.Error()))
+	}
+	return code
+}

@@ -1,0 +1,93 @@
+// Command crewhost hosts crews of LLM agents: it connects the configured MCP
+// servers, registers their tools, and runs, validates or lists.
+//
+//	crewhost run crew.yaml            run a crew
+//	crewhost run --validate crew.yaml judge it, for CI
+//	crewhost run --list-tools         the manifest of its tools
+//
+// This package is wiring: flags, signals, the terminal, output formats and exit
+// codes. What a run does is in package runner.
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+
+	"golang.org/x/term"
+
+	"crewhost/config/secret"
+	"crewhost/mcp/child"
+)
+
+func main() {
+	// The guard is this program started by itself: a process that outlives a
+	// killed host just long enough to end the host's children.
+	if len(os.Args) == 2 && os.Args[1] == guardArgument {
+		if child.GuardMain(os.Stdin) != nil {
+			os.Exit(exitFailed)
+		}
+		return
+	}
+	redactor := &secret.Redactor{}
+	stderr := redactor.Writer(os.Stderr)
+	c := &console{
+		in: os.Stdin, out: os.Stdout, err: stderr,
+		environ:  os.Environ(),
+		redactor: redactor,
+		terminal: term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd())),
+	}
+	code := start(c, os.Args[1:])
+	_ = stderr.Close() // what it holds back is written; there is nowhere left to report to
+	os.Exit(code)
+}
+
+// guardArgument is what the host starts itself with to be its own guard.
+const guardArgument = "__guard"
+
+// console is what a command has of the world outside.
+type console struct {
+	in       io.Reader
+	out, err io.Writer
+	environ  []string
+	redactor *secret.Redactor // of err: what it knows is masked there
+	terminal bool             // a person can be asked on stdin and stderr
+}
+
+// start runs one command line until it is done or a signal ends it, and returns
+// the exit code. A second signal ends the program at once; the guard then ends
+// the children.
+func start(c *console, args []string) int {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+
+	var interrupted atomic.Bool
+	done := make(chan struct{})
+	watched := make(chan struct{})
+	go func() { // joined below
+		defer close(watched)
+		select {
+		case <-done:
+			return
+		case <-signals:
+			interrupted.Store(true)
+			cancel()
+		}
+		select {
+		case <-done:
+		case <-signals:
+			os.Exit(exitInterrupted)
+		}
+	}()
+	err := runApp(ctx, c, args)
+	close(done)
+	<-watched
+	return finish(c.err, err, interrupted.Load())
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"crewhost/mcp/mcptest"
+)
+
+// TestMain makes the test binary three programs in one: the tests, crewhost
+// itself (its guard included), and MCP servers for it to start.
+func TestMain(m *testing.M) {
+	if mcptest.IsServer() {
+		os.Exit(mcptest.Main())
+	}
+	if len(os.Args) == 2 && os.Args[1] == guardArgument {
+		main()
+		os.Exit(exitOK)
+	}
+	testscript.Main(m, map[string]func(){
+		"crewhost": main,
+		"mcpserver": func() {
+			os.Args = slices.Insert(os.Args, 1, "mcptest-server")
+			os.Exit(mcptest.Main())
+		},
+	})
+}
+
+// TestScripts runs the command line as people do: each script in
+// testdata/script starts the real program and reads what it prints.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 filepath.Join("..", "..", "testdata", "script"),
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, ".config"))
+			return nil
+		},
+	})
+}

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"crewhost/mcp"
+	"crewhost/runner"
+	"crewhost/tools"
+)
+
+func mcpCommand(c *console) *cli.Command {
+	return &cli.Command{
+		Name:  "mcp",
+		Usage: "look at the configured MCP servers and call their tools",
+		Subcommands: []*cli.Command{
+			{
+				Name:      "tools",
+				Usage:     "list the tools that the servers brought",
+				ArgsUsage: "[SERVER]",
+				Flags:     append(hostFlags(), formatFlagOf("text", "json")),
+				Action:    func(ctx *cli.Context) error { return withHost(ctx, c, mcpTools) },
+			},
+			{
+				Name:      "call",
+				Usage:     "call a tool, behind the same policy as an agent's call",
+				ArgsUsage: "TOOL",
+				Flags: append(hostFlags(), formatFlagOf("text", "json"),
+					&cli.StringFlag{Name: "args", Usage: "the arguments as a `JSON` object", Value: "{}"}),
+				Action: func(ctx *cli.Context) error { return withHost(ctx, c, mcpCall) },
+			},
+			{
+				Name:      "ping",
+				Usage:     "measure how long each server takes to answer a ping",
+				ArgsUsage: "[SERVER…]",
+				Flags:     append(hostFlags(), formatFlagOf("text", "json")),
+				Action:    func(ctx *cli.Context) error { return withHost(ctx, c, mcpPing) },
+			},
+		},
+		Action: func(ctx *cli.Context) error {
+			if word := ctx.Args().First(); word != "" {
+				return usagef("mcp: unknown command %q; it knows tools, call and ping", word)
+			}
+			return cli.ShowSubcommandHelp(ctx)
+		},
+	}
+}
+
+// withHost opens the host on the settings of the working directory for as long
+// as f takes.
+func withHost(ctx *cli.Context, c *console, f func(*cli.Context, *runner.Host, *output) error) (err error) {
+	format, err := oneOf(ctx, formatFlag, "text", "json")
+	if err != nil {
+		return err
+	}
+	anchor, err := anchorOf("")
+	if err != nil {
+		return err
+	}
+	s, err := newSession(ctx, c, anchor)
+	if err != nil {
+		return err
+	}
+	host, err := s.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer closeHost(host, &err)
+	return f(ctx, host, newOutput(c.out, c.err, format))
+}
+
+// known refuses the names of servers that the settings do not have.
+func known(host *runner.Host, names []string) error {
+	for _, name := range names {
+		if !slices.ContainsFunc(host.Servers(), func(r mcp.ServerReport) bool { return r.Name == name }) {
+			return usagef("the settings have no MCP server %q", name)
+		}
+	}
+	return nil
+}
+
+func mcpTools(ctx *cli.Context, host *runner.Host, out *output) error {
+	names := ctx.Args().Slice()
+	if err := known(host, names); err != nil {
+		return err
+	}
+	var defs []tools.Definition
+	for _, d := range host.Tools() {
+		if d.Server != "" && (len(names) == 0 || slices.Contains(names, d.Server)) {
+			defs = append(defs, d)
+		}
+	}
+	if out.json {
+		return out.tools(defs)
+	}
+	table := tabwriter.NewWriter(out.out, 0, 4, 2, ' ', 0)
+	for _, d := range defs {
+		fmt.Fprintf(table, "%s\t%s\t%s\n", oneLine(d.Name), d.Server, summary(d.Description))
+	}
+	return table.Flush()
+}
+
+// summary is the beginning of a description, for a table.
+func summary(s string) string {
+	const width = 72
+	text := []rune(oneLine(s))
+	if len(text) <= width {
+		return string(text)
+	}
+	return string(text[:width-1]) + "…"
+}
+
+func mcpCall(ctx *cli.Context, host *runner.Host, out *output) error {
+	if ctx.NArg() != 1 {
+		return usagef("mcp call: name one tool: crewhost mcp call TOOL --args '{…}'")
+	}
+	args := json.RawMessage(ctx.String("args"))
+	if !json.Valid(args) {
+		return usagef("mcp call: --args is not JSON: %s", ctx.String("args"))
+	}
+	res, err := host.Call(ctx.Context, tools.Call{Name: ctx.Args().First(), Arguments: args})
+	if err != nil {
+		if tools.CodeOf(err) == tools.CodeToolNotFound || tools.CodeOf(err) == tools.CodeArgumentsInvalid {
+			return usageError{err.Error()}
+		}
+		return &runner.RunError{Err: err}
+	}
+	if err := out.content(res); err != nil {
+		return err
+	}
+	if res.IsError {
+		return &runner.RunError{Err: errToolFailed}
+	}
+	return nil
+}
+
+func mcpPing(ctx *cli.Context, host *runner.Host, out *output) error {
+	names := ctx.Args().Slice()
+	if err := known(host, names); err != nil {
+		return err
+	}
+	type answer struct {
+		Server string  `json:"server"`
+		Millis float64 `json:"pingMs,omitempty"`
+		Error  string  `json:"error,omitempty"`
+	}
+	answers := []answer{}
+	failed := 0
+	for _, r := range host.Servers() {
+		if len(names) > 0 && !slices.Contains(names, r.Name) {
+			continue
+		}
+		a := answer{Server: r.Name}
+		d, err := host.Ping(ctx.Context, r.Name)
+		if err != nil {
+			a.Error = oneLine(err.Error())
+			failed++
+		} else {
+			a.Millis = float64(d) / float64(time.Millisecond)
+		}
+		answers = append(answers, a)
+	}
+	if out.json {
+		if err := out.encode(map[string]any{"servers": answers}); err != nil {
+			return err
+		}
+	} else {
+		for _, a := range answers {
+			text := a.Error
+			if text == "" {
+				text = fmt.Sprintf("%.2f ms", a.Millis)
+			}
+			if err := out.text("%s: %s\n", a.Server, text); err != nil {
+				return err
+			}
+		}
+	}
+	if failed > 0 {
+		return &runner.RunError{Err: fmt.Errorf("%s did not answer", count(failed, "server"))}
+	}
+	return nil
+}

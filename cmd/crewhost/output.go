@@ -1,0 +1,259 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"crewhost/crew"
+	"crewhost/mcp"
+	"crewhost/runner"
+	"crewhost/runner/llm"
+	"crewhost/tools"
+)
+
+// output writes results: on stdout in the format asked for, and nothing else
+// there.
+type output struct {
+	out, err io.Writer
+	json     bool
+}
+
+func newOutput(out, err io.Writer, format string) *output {
+	return &output{out: out, err: err, json: format == "json"}
+}
+
+func (o *output) encode(v any) error {
+	enc := json.NewEncoder(o.out)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return fmt.Errorf("writing the result: %w", err)
+	}
+	return nil
+}
+
+func (o *output) text(format string, args ...any) error {
+	if _, err := fmt.Fprintf(o.out, format, args...); err != nil {
+		return fmt.Errorf("writing the result: %w", err)
+	}
+	return nil
+}
+
+// jsonTool is a tool in a manifest.
+type jsonTool struct {
+	Name        string          `json:"name"`
+	Server      string          `json:"server,omitempty"`
+	Original    string          `json:"original,omitempty"` // the server's own name, where it differs
+	Title       string          `json:"title,omitempty"`
+	Description string          `json:"description,omitempty"`
+	InputSchema json.RawMessage `json:"inputSchema,omitempty"`
+}
+
+// jsonServer is a server in a report.
+type jsonServer struct {
+	Name      string     `json:"name"`
+	State     string     `json:"state"`
+	Required  bool       `json:"required"`
+	Transport string     `json:"transport"`
+	Era       string     `json:"era,omitempty"`
+	Protocol  string     `json:"protocol,omitempty"`
+	Server    string     `json:"server,omitempty"` // what it calls itself
+	Version   string     `json:"version,omitempty"`
+	Tools     []string   `json:"tools"`
+	Skipped   []jsonSkip `json:"skipped"`
+	Warnings  []string   `json:"warnings"`
+	Error     string     `json:"error,omitempty"`
+	Code      string     `json:"code,omitempty"`
+	Millis    int64      `json:"tookMs"`
+}
+
+type jsonSkip struct {
+	Tool   string `json:"tool"`
+	Reason string `json:"reason"`
+	Holder string `json:"holder,omitempty"`
+}
+
+func jsonServers(reports []mcp.ServerReport) []jsonServer {
+	list := []jsonServer{}
+	for _, r := range reports {
+		s := jsonServer{
+			Name: r.Name, State: string(r.State), Required: r.Required, Transport: string(r.Transport),
+			Era: string(r.Era), Protocol: r.Protocol, Server: r.ServerName, Version: r.ServerVersion,
+			Tools: append([]string{}, r.Tools...), Skipped: []jsonSkip{}, Warnings: append([]string{}, r.Warnings...),
+			Millis: r.Took.Milliseconds(),
+		}
+		for _, skip := range r.Skipped {
+			s.Skipped = append(s.Skipped, jsonSkip{Tool: skip.Tool, Reason: string(skip.Reason), Holder: skip.Holder})
+		}
+		if r.Err != nil {
+			s.Error, s.Code = oneLine(r.Err.Error()), string(tools.CodeOf(r.Err))
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// tools prints the manifest: names in text, and with schemas in JSON. The
+// servers' reports stay out of it, since a manifest is the same from run to run.
+func (o *output) tools(defs []tools.Definition) error {
+	if !o.json {
+		for _, d := range defs {
+			if err := o.text("%s\n", oneLine(d.Name)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	list := make([]jsonTool, 0, len(defs))
+	for _, d := range defs {
+		list = append(list, jsonTool{d.Name, d.Server, d.Original, d.Title, d.Description, d.InputSchema})
+	}
+	return o.encode(map[string]any{"tools": list})
+}
+
+// jsonIssue is a problem with its place.
+type jsonIssue struct {
+	File    string `json:"file,omitempty"`
+	Line    int    `json:"line,omitempty"`
+	Column  int    `json:"column,omitempty"`
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitempty"`
+}
+
+func jsonIssues(issues crew.Issues) []jsonIssue {
+	list := []jsonIssue{}
+	for _, i := range issues {
+		list = append(list, jsonIssue{i.File, i.Line, i.Column, i.Code, i.Message, i.Hint})
+	}
+	return list
+}
+
+// verdict prints what the host thinks of a crew, and returns an error where
+// that is not good. The text forms of the first lines are Orkeon's.
+func (o *output) verdict(target string, v runner.Verdict) error {
+	path, err := filepath.Abs(target)
+	if err != nil {
+		path = target
+	}
+	if v.Path != "" {
+		path = v.Path
+	}
+	if o.json {
+		err := o.encode(map[string]any{
+			"ok": len(v.Issues) == 0, "crew": path,
+			"agents": v.Agents, "tasks": v.Tasks, "toolsResolved": v.Tools,
+			"issues": jsonIssues(v.Issues), "warnings": jsonIssues(v.Warnings),
+			"servers": jsonServers(v.Servers),
+		})
+		if err != nil {
+			return err
+		}
+	} else {
+		for _, w := range v.Warnings {
+			fmt.Fprintln(o.err, "WARNING: "+w.Error())
+		}
+	}
+	if len(v.Issues) == 0 {
+		if o.json {
+			return nil
+		}
+		return o.text("VALIDATION OK: %s (agents=%d, tasks=%d, tools resolved=%d)\n", path, v.Agents, v.Tasks, v.Tools)
+	}
+	fmt.Fprintf(o.err, "VALIDATION FAILED: %s\n", path)
+	for _, issue := range v.Issues {
+		fmt.Fprintln(o.err, oneLine(issue.Error()))
+	}
+	return errReported{count(len(v.Issues), "problem") + " in " + path, v.Issues}
+}
+
+// jsonRun is a finished run.
+type jsonRun struct {
+	OK     bool       `json:"ok"`
+	Error  string     `json:"error,omitempty"`
+	Final  string     `json:"final"`
+	Tasks  []jsonTask `json:"tasks"`
+	Usage  jsonUsage  `json:"usage"`
+	Millis int64      `json:"tookMs"`
+}
+
+type jsonTask struct {
+	Task   string    `json:"task"`
+	Agent  string    `json:"agent,omitempty"`
+	State  string    `json:"state"` // completed, failed, skipped, stopped, not_run
+	Error  string    `json:"error,omitempty"`
+	Output string    `json:"output,omitempty"`
+	File   string    `json:"deliverable,omitempty"`
+	Usage  jsonUsage `json:"usage"`
+	Millis int64     `json:"tookMs"`
+}
+
+type jsonUsage struct {
+	Input    int  `json:"inputTokens"`
+	Output   int  `json:"outputTokens"`
+	Measured bool `json:"measured"`
+}
+
+func usageOf(u llm.Usage) jsonUsage { return jsonUsage{u.Input, u.Output, u.Measured} }
+
+// run prints a run's output: the final text alone, or everything in JSON. What
+// a failed run had got to is printed in JSON only; text is for success.
+func (o *output) run(result *runner.Output, failure error) error {
+	if result == nil {
+		return nil
+	}
+	if !o.json {
+		if failure != nil {
+			return nil
+		}
+		return o.text("%s\n", result.Final)
+	}
+	r := jsonRun{OK: failure == nil, Final: result.Final, Tasks: []jsonTask{}, Usage: usageOf(result.Usage), Millis: result.Took.Milliseconds()}
+	if failure != nil {
+		r.Error = oneLine(failure.Error())
+	}
+	for _, t := range result.Tasks {
+		why := t.Why
+		if t.Err != nil {
+			why = oneLine(t.Err.Error())
+		}
+		r.Tasks = append(r.Tasks, jsonTask{
+			Task: t.Task, Agent: t.Agent, State: string(t.State), Error: why, Output: t.Text,
+			File: t.File, Usage: usageOf(t.Usage), Millis: t.Took.Milliseconds(),
+		})
+	}
+	return o.encode(r)
+}
+
+// content prints a tool's result: the text blocks as they are, and a line for
+// each block that is no text.
+func (o *output) content(res tools.Result) error {
+	if o.json {
+		return o.encode(map[string]any{"content": res.Content, "structuredContent": res.Structured, "isError": res.IsError})
+	}
+	for _, c := range res.Content {
+		var err error
+		switch {
+		case c.Text != "":
+			err = o.text("%s\n", c.Text)
+		case c.URI != "":
+			err = o.text("[%s %s]\n", c.Kind, oneLine(c.URI))
+		case len(c.Data) > 0:
+			err = o.text("[%s %s, %d bytes]\n", c.Kind, oneLine(c.MIME), len(c.Data))
+		case len(c.Raw) > 0:
+			err = o.text("%s\n", c.Raw)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if len(res.Content) == 0 && len(res.Structured) > 0 {
+		return o.text("%s\n", res.Structured)
+	}
+	return nil
+}
+
+var errToolFailed = errors.New("the tool reported an error")

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+
+	"crewhost/tools/builtin"
+	"crewhost/tools/permission"
+)
+
+// person is whoever can be asked: at the terminal, or nobody, with --approve
+// standing in for an answer.
+type person struct {
+	console  *console
+	progress *progress
+	mode     string // ask, allow, deny
+
+	mu    sync.Mutex // one question at a time
+	lines chan string
+	runs  map[string]bool // tools allowed for the rest of the run
+}
+
+func newPerson(c *console, p *progress, mode string) *person {
+	return &person{console: c, progress: p, mode: mode, runs: map[string]bool{}}
+}
+
+// approver is who answers calls that the policy asks about, or nil where nobody
+// can be asked: then the settings' headless answer holds (R3).
+func (p *person) approver() permission.Approver {
+	switch {
+	case p.mode == "allow":
+		return fixedAnswer{permission.Answer{Allow: true}}
+	case p.mode == "deny":
+		return fixedAnswer{permission.Answer{Reason: "--approve deny"}}
+	case p.console.terminal:
+		return p
+	default:
+		return nil
+	}
+}
+
+// fixedAnswer answers every question alike.
+type fixedAnswer struct{ answer permission.Answer }
+
+func (f fixedAnswer) Approve(context.Context, permission.Request, permission.Decision) (permission.Answer, error) {
+	return f.answer, nil
+}
+
+// Approve asks at the terminal about one call.
+func (p *person) Approve(ctx context.Context, r permission.Request, d permission.Decision) (permission.Answer, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.runs[r.Tool] {
+		return permission.Answer{Allow: true}, nil
+	}
+	from := ""
+	if r.Server != "" {
+		from = fmt.Sprintf(" of MCP server %q", r.Server)
+	}
+	p.progress.line(yellow, fmt.Sprintf("Agent %s wants to call %s%s", orNobody(r.Agent), r.Tool, from))
+	p.progress.line(grey, "  with "+oneLine(string(r.Arguments)))
+	p.progress.line(grey, "  asked because "+d.Reason)
+	for {
+		p.progress.line(yellow, "Allow? y = once, a = for this run, n = no; anything else is a no with that as the reason")
+		answer, err := p.readLine(ctx)
+		if err != nil {
+			return permission.Answer{}, err
+		}
+		switch strings.ToLower(answer) {
+		case "":
+			continue
+		case "y", "yes":
+			return permission.Answer{Allow: true}, nil
+		case "a", "always":
+			p.runs[r.Tool] = true
+			return permission.Answer{Allow: true}, nil
+		case "n", "no":
+			return permission.Answer{}, nil
+		default:
+			return permission.Answer{Reason: answer}, nil
+		}
+	}
+}
+
+func orNobody(agent string) string {
+	if agent == "" {
+		return "(none)"
+	}
+	return agent
+}
+
+// Ask puts a question of an agent (the human_input tool) at the terminal. Where
+// nobody is there, --approve allow gives the question's own default, and
+// everything else is an error: an answer is never made up.
+func (p *person) Ask(ctx context.Context, q builtin.Question) (string, error) {
+	if !p.console.terminal {
+		return p.unattended(q)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.progress.line(yellow, "An agent asks: "+q.Prompt)
+	for i, choice := range q.Choices {
+		p.progress.line(grey, fmt.Sprintf("  %d) %s", i+1, choice))
+	}
+	switch {
+	case q.Kind == builtin.KindApproval:
+		p.progress.line(yellow, "Answer y or n, or in your own words")
+	case q.Default != "":
+		p.progress.line(grey, "Enter alone means: "+q.Default)
+	}
+	return p.readLine(ctx)
+}
+
+// unattended answers a question that nobody can be asked.
+func (p *person) unattended(q builtin.Question) (string, error) {
+	switch {
+	case p.mode == "allow" && q.Kind == builtin.KindApproval:
+		p.progress.warn("approved by --approve allow: " + q.Prompt)
+		return "yes", nil
+	case p.mode == "deny" && q.Kind == builtin.KindApproval:
+		return "no", nil
+	case p.mode == "allow" && q.Default != "":
+		p.progress.warn("answered with its default by --approve allow: " + q.Prompt)
+		return q.Default, nil
+	default:
+		return "", errNobody
+	}
+}
+
+var errNobody = errors.New("nobody can be asked: this is no terminal")
+
+// readLine returns the next line that the person writes. A read from a terminal
+// can't be interrupted, so one reader goes on waiting in the background; it ends
+// with the program, whose only reader of stdin it is.
+func (p *person) readLine(ctx context.Context) (string, error) {
+	if p.lines == nil {
+		p.lines = make(chan string)
+		go readLines(p.console.in, p.lines)
+	}
+	select {
+	case line, ok := <-p.lines:
+		if !ok {
+			return "", fmt.Errorf("reading the answer: %w", io.EOF)
+		}
+		return strings.TrimSpace(line), nil
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+}
+
+func readLines(r io.Reader, lines chan<- string) {
+	defer close(lines)
+	scanner := bufio.NewScanner(r)
+	for scanner.Scan() {
+		lines <- scanner.Text()
+	}
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"crewhost/mcp"
+	"crewhost/runner"
+	"crewhost/runner/event"
+)
+
+// progress writes what is going on to stderr: a line a server as each is done,
+// and a line a step of the run. Lines never overwrite each other, so a log file
+// reads as the terminal did; on a terminal they have colour.
+type progress struct {
+	mu      sync.Mutex
+	w       io.Writer
+	colour  bool
+	servers []mcp.ServerReport
+}
+
+func newProgress(w io.Writer, colour bool) *progress { return &progress{w: w, colour: colour} }
+
+// The colours of lines, as ANSI codes.
+const (
+	green  = "32"
+	yellow = "33"
+	red    = "31"
+	grey   = "90"
+)
+
+func (p *progress) line(colour, text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	text = oneLine(text)
+	if p.colour {
+		text = "\x1b[" + colour + "m" + text + "\x1b[0m"
+	}
+	fmt.Fprintln(p.w, text)
+}
+
+func (p *progress) warn(text string) { p.line(yellow, "WARNING: "+text) }
+
+// server reports one server: connected, or the one line that its failure costs
+// (O11).
+func (p *progress) server(r mcp.ServerReport) {
+	p.mu.Lock()
+	p.servers = append(p.servers, r)
+	p.mu.Unlock()
+	if r.Err != nil {
+		p.line(red, fmt.Sprintf("MCP server %q could not be connected: %v", r.Name, r.Err))
+		return
+	}
+	p.line(green, fmt.Sprintf("MCP server %q connected: %s, %s, protocol %s, %s",
+		r.Name, r.Transport, count(len(r.Tools), "tool"), r.Protocol, took(r.Took)))
+	for _, w := range r.Warnings {
+		p.warn(fmt.Sprintf("MCP server %q: %s", r.Name, w))
+	}
+}
+
+// reports are the servers that are done, in the order of their being done.
+func (p *progress) reports() []mcp.ServerReport {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.servers)
+}
+
+// skipped reports each tool that could not be registered (O12).
+func (p *progress) skipped(reports []mcp.ServerReport) {
+	for _, r := range reports {
+		for _, skip := range r.Skipped {
+			p.line(yellow, skip.String())
+		}
+	}
+}
+
+// event reports a step of the run.
+func (p *progress) event(e event.Event) {
+	switch e.Kind {
+	case event.TaskStarted:
+		p.line(green, fmt.Sprintf("task %s: agent %s", e.Task, e.Agent))
+	case event.TaskCompleted:
+		p.line(green, fmt.Sprintf("task %s: done, %s", e.Task, took(time.Duration(e.DurationMS)*time.Millisecond)))
+	case event.TaskFailed:
+		p.line(red, fmt.Sprintf("task %s: failed: %s", e.Task, e.Error))
+	case event.TaskSkipped:
+		p.line(yellow, fmt.Sprintf("task %s: skipped: %s", e.Task, e.Text))
+	case event.ModelReturned:
+		p.line(grey, fmt.Sprintf("  %s: model turn %d, %d tokens in, %d out", e.Agent, e.Turn, e.InputTokens, e.OutputTokens))
+	case event.ToolReturned:
+		outcome := "done"
+		if e.Success != nil && !*e.Success {
+			outcome = "error"
+		}
+		from := ""
+		if e.Server != "" {
+			from = " of " + e.Server
+		}
+		p.line(grey, fmt.Sprintf("  %s: tool %s%s (%s): %s, %s", e.Agent, e.Tool, from,
+			strings.Join(e.Arguments, ", "), outcome, took(time.Duration(e.DurationMS)*time.Millisecond)))
+	case event.Notice:
+		p.warn(strings.TrimSpace(e.Task + ": " + e.Text))
+	}
+}
+
+// finished closes the report of a run.
+func (p *progress) finished(result *runner.Output, d time.Duration, err error) {
+	if result == nil {
+		return
+	}
+	colour, word := green, "run finished"
+	if err != nil {
+		colour, word = red, "run failed"
+	}
+	tokens := "tokens not measured"
+	if result.Usage.Measured {
+		tokens = fmt.Sprintf("%d tokens (%d in, %d out)", result.Usage.Input+result.Usage.Output, result.Usage.Input, result.Usage.Output)
+	}
+	p.line(colour, fmt.Sprintf("%s: %s, %s, %s", word, count(len(result.Tasks), "task"), tokens, took(d)))
+}
+
+// took writes a duration with the figures that a person reads.
+func took(d time.Duration) string {
+	switch {
+	case d < 10*time.Millisecond:
+		return d.Round(10 * time.Microsecond).String()
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	default:
+		return d.Round(10 * time.Millisecond).String()
+	}
+}

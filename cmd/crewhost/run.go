@@ -1,0 +1,163 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"crewhost/crew"
+	"crewhost/runner"
+)
+
+func runCommand(c *console) *cli.Command {
+	return &cli.Command{
+		Name:      "run",
+		Usage:     "run a crew, judge it (--validate), or list the tools (--list-tools)",
+		ArgsUsage: "[CREW]",
+		Flags: append(hostFlags(),
+			&cli.BoolFlag{Name: "validate", Usage: "judge the crew against the tools that are there; call no model"},
+			&cli.BoolFlag{Name: "list-tools", Usage: "print the names of all tools; needs no crew"},
+			&cli.StringSliceFlag{Name: "var", Aliases: []string{"V"}, Usage: "set the variable `KEY=VALUE` of the crew; may repeat"},
+			&cli.StringFlag{Name: "initial-context", Usage: "set the variable initial_context to `TEXT`"},
+			&cli.StringFlag{Name: profileFlag, Usage: "use the model profile `ID`"},
+			formatFlagOf("text", "json"),
+		),
+		Action: func(ctx *cli.Context) error {
+			format, err := oneOf(ctx, formatFlag, "text", "json")
+			if err != nil {
+				return err
+			}
+			out := newOutput(c.out, c.err, format)
+			if ctx.Bool("list-tools") {
+				return listTools(ctx, c, out)
+			}
+			return runCrew(ctx, c, out)
+		},
+	}
+}
+
+// listTools prints the manifest. The settings are those of the crew, where one
+// is named, else of the working directory.
+func listTools(ctx *cli.Context, c *console, out *output) (err error) {
+	anchor, err := anchorOf(ctx.Args().First())
+	if err != nil {
+		return err
+	}
+	s, err := newSession(ctx, c, anchor)
+	if err != nil {
+		return err
+	}
+	host, err := s.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer closeHost(host, &err)
+	return out.tools(host.Tools())
+}
+
+// runCrew judges a crew and, unless that was all that was asked, runs it. One
+// path leads up to the verdict, so both see one surface (O10).
+func runCrew(ctx *cli.Context, c *console, out *output) (err error) {
+	target, err := targetOf(ctx)
+	if err != nil {
+		return err
+	}
+	inputs, err := inputsOf(ctx)
+	if err != nil {
+		return err
+	}
+	anchor, err := anchorOf(target)
+	if err != nil {
+		return err
+	}
+	s, err := newSession(ctx, c, anchor)
+	if err != nil {
+		return err
+	}
+	loaded, loadIssues := crew.Load(target)
+	host, err := s.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer closeHost(host, &err)
+
+	verdict := host.Judge(loaded, loadIssues, inputs)
+	if err := ctx.Context.Err(); err != nil {
+		return err
+	}
+	if ctx.Bool("validate") || len(verdict.Issues) > 0 {
+		return out.verdict(target, verdict)
+	}
+	for _, w := range verdict.Warnings {
+		s.progress.warn(w.Error())
+	}
+	began := time.Now()
+	result, err := host.Run(ctx.Context, loaded, inputs)
+	s.progress.finished(result, time.Since(began), err)
+	if printErr := out.run(result, err); err == nil {
+		err = printErr
+	}
+	return err
+}
+
+// closeHost ends the host; its trouble is reported where nothing worse is.
+func closeHost(host *runner.Host, err *error) {
+	if closeErr := host.Close(); *err == nil {
+		*err = closeErr
+	}
+}
+
+func targetOf(ctx *cli.Context) (string, error) {
+	switch ctx.NArg() {
+	case 0:
+		return "", usagef("run: name a crew: crewhost run crew.yaml")
+	case 1:
+		return ctx.Args().First(), nil
+	default:
+		return "", usagef("run: one crew at a time, not %s", strings.Join(ctx.Args().Slice(), " "))
+	}
+}
+
+// anchorOf is the folder that settings are looked for from: the crew's own.
+func anchorOf(target string) (string, error) {
+	if target == "" {
+		target = "."
+	}
+	path, err := filepath.Abs(target)
+	if err != nil {
+		return "", usagef("crew %q: %v", target, err)
+	}
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return "", usagef("crew not found: %s", path)
+	case info.IsDir():
+		return path, nil
+	default:
+		return filepath.Dir(path), nil
+	}
+}
+
+func inputsOf(ctx *cli.Context) (crew.Inputs, error) {
+	inputs := crew.Inputs{}
+	for _, pair := range ctx.StringSlice("var") {
+		key, value, ok := strings.Cut(pair, "=")
+		if !ok || strings.TrimSpace(key) == "" {
+			return nil, usagef("--var %q: write KEY=VALUE", pair)
+		}
+		if _, twice := inputs[key]; twice {
+			return nil, usagef("--var %s is given twice", key)
+		}
+		inputs[key] = value
+	}
+	if ctx.IsSet("initial-context") {
+		if _, twice := inputs["initial_context"]; twice {
+			return nil, usagef("--initial-context and --var initial_context are the same variable; give one")
+		}
+		inputs["initial_context"] = ctx.String("initial-context")
+	}
+	return inputs, nil
+}

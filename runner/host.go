@@ -1,0 +1,186 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"crewhost/config"
+	"crewhost/config/secret"
+	"crewhost/config/strict"
+	"crewhost/mcp"
+	"crewhost/runner/event"
+	"crewhost/runner/llm"
+	"crewhost/tools"
+	"crewhost/tools/builtin"
+	"crewhost/tools/mount"
+	"crewhost/tools/permission"
+)
+
+// Config is what a host is made of. Only Settings must be set.
+type Config struct {
+	Settings *config.Settings
+
+	// Mounts are further mount specifications. Each replaces the mounts of
+	// the settings at its virtual root. Relative folders in them are relative
+	// to Dir.
+	Mounts []string
+	Dir    string
+
+	// Profile is the id of the model profile that stands in for the default
+	// one; empty means no other.
+	Profile string
+	// Models makes a model of a profile; nil means [NewModel].
+	Models func(context.Context, config.Profile, Credentials) (llm.Model, error)
+
+	// Approver answers calls that the policy asks about, and Asker questions
+	// of agents. Nil means that nobody can be asked.
+	Approver permission.Approver
+	Asker    builtin.Asker
+
+	// Environ is the environment that secrets are looked up in and that
+	// children inherit a part of. Nil means an empty one.
+	Environ []string
+	// Guard is the command line that runs [child.GuardMain]; empty means that
+	// no guard outlives a killed host.
+	Guard []string
+
+	Version  string           // of the host, told to servers
+	Logger   *slog.Logger     // nil: discard
+	Redactor *secret.Redactor // nil: one of the host's own
+
+	OnServer func(mcp.ServerReport) // told of each server as it is done, one at a time
+	OnEvent  event.Sink             // told of each event of a run
+}
+
+// Host holds open what runs need: mounts, servers, the registry of tools and the
+// guard in front of it.
+type Host struct {
+	cfg      Config
+	log      *slog.Logger
+	fs       *mount.FS
+	registry *tools.Registry
+	guard    *permission.Guard
+	servers  *mcp.Sessions
+	models   *models
+}
+
+// Open checks the settings as far as that needs no server, then opens the mounts,
+// registers the built-in tools, and connects every server. A server that can't be
+// connected costs its tools and a line in the report (O11); where it is required,
+// the error is an [*mcp.RequiredError]. An error leaves nothing open.
+func Open(ctx context.Context, cfg Config) (_ *Host, err error) {
+	if cfg.Settings == nil {
+		return nil, errors.New("opening a host: no settings")
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Redactor == nil {
+		cfg.Redactor = &secret.Redactor{}
+	}
+	h := &Host{cfg: cfg, log: cfg.Logger, registry: &tools.Registry{}}
+
+	// Everything that the settings get wrong is found before anything starts.
+	var issues strict.Issues
+	mounts, mountIssues := mountsOf(cfg)
+	h.fs, err = mount.Open(mounts)
+	issues = append(issues, append(mountIssues, issuesOf(CodeBadMount, err)...)...)
+	policy, err := policyOf(cfg.Settings.Permissions, h.fs.Base())
+	issues = append(issues, issuesOf(CodeBadRule, err)...)
+	h.models, err = newModels(cfg)
+	issues = append(issues, issuesOf(CodeUnknownProfile, err)...)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, h.Close())
+		}
+	}()
+	if err := issues.Err(); err != nil {
+		return nil, err
+	}
+	if err := builtin.Register(h.registry, builtin.Config{FS: h.fs, Asker: cfg.Asker}); err != nil {
+		return nil, fmt.Errorf("registering the built-in tools: %w", err)
+	}
+	h.servers, err = mcp.Startup(ctx, cfg.Settings.MCP, h.registry, mcp.Options{
+		Name: "crewhost", Version: cfg.Version,
+		Guard: cfg.Guard, Logger: cfg.Logger, Redactor: cfg.Redactor, OnReport: cfg.OnServer,
+	})
+	if err != nil {
+		return nil, err
+	}
+	h.guard = permission.NewGuard(h.registry, policy, cfg.Approver)
+	return h, nil
+}
+
+// Close ends the servers, all at once, and closes the mounts. It is idempotent.
+func (h *Host) Close() error {
+	var errs []error
+	if h.servers != nil {
+		errs = append(errs, h.servers.Close())
+	}
+	if h.fs != nil {
+		errs = append(errs, h.fs.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Servers returns the report of each server, in the order of the settings.
+func (h *Host) Servers() []mcp.ServerReport { return h.servers.Reports() }
+
+// Tools returns the definitions of all tools, sorted by name.
+func (h *Host) Tools() []tools.Definition { return h.registry.Definitions() }
+
+// Call calls a tool behind the policy, as an agent's call is.
+func (h *Host) Call(ctx context.Context, call tools.Call) (tools.Result, error) {
+	return h.guard.Call(ctx, call)
+}
+
+// Ping measures how long a server takes to answer.
+func (h *Host) Ping(ctx context.Context, server string) (time.Duration, error) {
+	return h.servers.Ping(ctx, server)
+}
+
+// catalog is the host as a crew is judged against it.
+type catalog struct {
+	names    []string
+	profiles []string
+	servers  []mcp.ServerReport
+}
+
+func (h *Host) catalog() catalog {
+	return catalog{names: h.registry.Names(), profiles: h.models.ids(), servers: h.Servers()}
+}
+
+// Tools returns the names of the tools that are there.
+func (c catalog) Tools() []string { return c.names }
+
+// Profiles returns the ids of the model profiles.
+func (c catalog) Profiles() []string { return c.profiles }
+
+// Missing says why a server's tool is not there: its server skipped it, or some
+// server failed and may have been the one to bring it.
+func (c catalog) Missing(tool string) string {
+	var failed []string
+	for _, r := range c.servers {
+		for _, s := range r.Skipped {
+			if s.Tool == tool {
+				return fmt.Sprintf("MCP server %q offers it, but it was not registered: %s", r.Name, s.Reason)
+			}
+		}
+		if r.Err != nil {
+			failed = append(failed, fmt.Sprintf("%q", r.Name))
+		}
+	}
+	switch len(failed) {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("MCP server %s, which could not be connected, may be the one that offers it", failed[0])
+	default:
+		slices.Sort(failed)
+		return fmt.Sprintf("one of the MCP servers that could not be connected may offer it: %s", join(failed))
+	}
+}

@@ -1,0 +1,93 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"crewhost/crew"
+	"crewhost/mcp"
+)
+
+// Verdict is what the host thinks of a crew.
+type Verdict struct {
+	Path     string // of the crew, absolute
+	Issues   crew.Issues
+	Warnings crew.Issues
+	Agents   int
+	Tasks    int
+	Tools    int // distinct tool names that agents and tasks name
+	Servers  []mcp.ServerReport
+}
+
+// The codes of issues that the host finds in a crew that is well-formed.
+const (
+	CodeUnsupported = "unsupported" // the crew asks for what this version does not do
+	CodeLoad        = "load"        // the crew's files could not be read
+	CodeUnused      = "unused"      // a variable that no text of the crew mentions
+)
+
+// Judge collects everything that is wrong with a crew: what [crew.Load] found,
+// and what it finds itself against the tools and profiles that are there. loaded
+// may be nil, or incomplete, where loadErr is set.
+func (h *Host) Judge(loaded *crew.Crew, loadErr error, inputs crew.Inputs) Verdict {
+	v := Verdict{Servers: h.Servers()}
+	var issues crew.Issues
+	switch {
+	case errors.As(loadErr, &issues):
+		v.Issues = append(v.Issues, issues...)
+	case loadErr != nil:
+		v.Issues = append(v.Issues, crew.Issue{Code: CodeLoad, Message: loadErr.Error()})
+	}
+	if loaded == nil {
+		return v
+	}
+	v.Path, v.Agents, v.Tasks, v.Tools = loaded.Path, len(loaded.Agents), len(loaded.Tasks), len(loaded.ToolNames())
+	v.Issues = append(v.Issues, loaded.Validate(h.catalog(), inputs)...)
+	v.Warnings = append(v.Warnings, loaded.Warnings...)
+	for _, name := range loaded.Unused(inputs) {
+		v.Warnings = append(v.Warnings, crew.Issue{Code: CodeUnused, Message: fmt.Sprintf("the variable %q is given and not used", name)})
+	}
+	unsupported, without := unsupported(loaded)
+	v.Issues = append(v.Issues, unsupported...)
+	v.Warnings = append(v.Warnings, without...)
+	v.Issues.Sort()
+	v.Warnings.Sort()
+	return v
+}
+
+// unsupported finds what a crew asks for and this version does not do: issues
+// where the run would be another one without it, warnings where it would be the
+// same run with less.
+func unsupported(c *crew.Crew) (issues, warnings crew.Issues) {
+	refuse := func(pos crew.Pos, message, hint string) {
+		issues = append(issues, crew.Issue{Pos: pos, Code: CodeUnsupported, Message: message, Hint: hint})
+	}
+	without := func(pos crew.Pos, message string) {
+		warnings = append(warnings, crew.Issue{Pos: pos, Code: CodeUnsupported, Message: message})
+	}
+	if c.Process != "" && c.Process != crew.Sequential {
+		refuse(c.ProcessPos, fmt.Sprintf("this version does not run the process %q", c.Process), `it runs "sequential"`)
+	}
+	file := crew.Pos{File: c.Path}
+	if c.Memory {
+		without(file, "memory: this version keeps none between runs")
+	}
+	if c.Planning {
+		without(file, "planning: this version makes no plan before the first task")
+	}
+	if len(c.Links) > 0 {
+		without(file, "links: this version has no hub between crews")
+	}
+	if c.RAG != nil {
+		refuse(c.RAG.Pos, "this version has no collections of documents (rag)", "")
+	}
+	for _, a := range c.Agents {
+		if len(a.Knowledge) > 0 {
+			refuse(a.Pos, fmt.Sprintf("agents.%s: this version has no knowledge collections", a.Key), "")
+		}
+	}
+	return issues, warnings
+}
+
+func join(words []string) string { return strings.Join(words, ", ") }

@@ -1,0 +1,192 @@
+package runner
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"crewhost/crew"
+	"crewhost/runner/agent"
+	"crewhost/runner/event"
+	"crewhost/runner/llm"
+	"crewhost/runner/process"
+	"crewhost/tools/mount"
+)
+
+// Output is what came of a run. After a failure it holds what there was.
+type Output struct {
+	Final string // the output of the last task that was completed
+	Tasks []process.TaskResult
+	Usage llm.Usage
+	Took  time.Duration
+}
+
+// RunError says that a run began and failed, as opposed to settings or a crew
+// that could not be run at all.
+type RunError struct{ Err error }
+
+// Error returns why the run failed.
+func (e *RunError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *RunError) Unwrap() error { return e.Err }
+
+// Run runs a crew that [Host.Judge] found no issue in. The models that the crew
+// names are made first: a missing key is a plain error. From the first task on
+// an error is a [*RunError], and there is an Output beside it.
+func (h *Host) Run(ctx context.Context, c *crew.Crew, inputs crew.Inputs) (*Output, error) {
+	if err := h.models.prepare(ctx, profilesOf(c)...); err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	c = c.Expand(inputs)
+	events := event.NewStream(rand.Text(), time.Now, h.sinks()...)
+
+	loop, err := agent.New(agent.Config{
+		Models: func(profile string) (llm.Model, agent.Settings, error) {
+			m, err := h.models.model(ctx, profile)
+			return m, h.models.settings(profile), err
+		},
+		Toolbox: h.guard, Definitions: h.guard.Definitions,
+		Events: events, Logger: h.log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	events.Emit(event.Event{Kind: event.RunStarted})
+	result, err := process.Run(ctx, process.Plan{
+		Crew:      c,
+		Runner:    &taskRunner{loop: loop, crew: c},
+		Deliverer: deliverer{h.fs},
+		Schema:    schemaReader(c.Path),
+		Events:    events,
+	})
+	finished := event.Event{Kind: event.RunFinished, Success: new(err == nil), DurationMS: time.Since(began).Milliseconds()}
+	var out *Output
+	if result != nil {
+		out = &Output{Final: result.Final, Tasks: result.Tasks, Usage: result.Usage, Took: time.Since(began)}
+		finished.InputTokens, finished.OutputTokens = result.Usage.Input, result.Usage.Output
+	}
+	if err != nil {
+		finished.Error = h.cfg.Redactor.Redact(err.Error())
+		err = &RunError{err}
+	}
+	events.Emit(finished)
+	return out, err
+}
+
+func (h *Host) sinks() []event.Sink {
+	if h.cfg.OnEvent == nil {
+		return nil
+	}
+	return []event.Sink{h.cfg.OnEvent}
+}
+
+// profilesOf returns the profiles that a run of the crew uses, the default one
+// only where some task has no other.
+func profilesOf(c *crew.Crew) []string {
+	var ids []string
+	named := func(l *crew.LLM) string {
+		if l == nil {
+			return ""
+		}
+		return l.Profile.V
+	}
+	for _, t := range c.Tasks {
+		id := named(t.LLM)
+		a := c.Agent(t.Agent.V)
+		switch {
+		case id != "":
+		case a != nil && named(a.LLM) != "":
+			id = named(a.LLM)
+		default:
+			id = named(c.LLM)
+		}
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// taskRunner has the agent loop do the tasks of a process.
+type taskRunner struct {
+	loop *agent.Loop
+	crew *crew.Crew
+}
+
+// RunTask implements [process.TaskRunner].
+func (r *taskRunner) RunTask(ctx context.Context, in process.TaskInput) (process.Answer, error) {
+	input := agent.Input{
+		Crew: r.crew, Agent: in.Agent, Task: in.Task, Inputs: r.crew.Inputs,
+		Attempt: in.Attempt, Accept: in.Accept,
+	}
+	for _, p := range in.Prior {
+		input.Prior = append(input.Prior, agent.Prior{Task: p.Task, Agent: p.Agent, Text: p.Text})
+	}
+	if len(in.Schema) > 0 {
+		input.Format = &llm.ResponseFormat{Type: "json_schema", Name: in.Task.Key, Schema: in.Schema}
+	}
+	out, err := r.loop.Run(ctx, input)
+	return process.Answer{Text: out.Text, Usage: out.Usage, Turns: out.Turns, ToolCalls: out.ToolCalls}, err
+}
+
+// deliverer leaves deliverables in the mounts.
+type deliverer struct{ fs *mount.FS }
+
+// Deliver implements [process.Deliverer].
+func (d deliverer) Deliver(ctx context.Context, path string, content []byte) error {
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	return d.fs.WriteFile(path, content)
+}
+
+// Exists implements [process.Deliverer].
+func (d deliverer) Exists(_ context.Context, path string) (bool, error) {
+	info, err := d.fs.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, err
+	default:
+		return !info.IsDir(), nil
+	}
+}
+
+// maxSchema bounds a schema file, in bytes.
+const maxSchema = 1 << 20
+
+// schemaReader reads schema files that stand beside or below the crew, and no
+// others.
+func schemaReader(crewPath string) func(context.Context, string) ([]byte, error) {
+	return func(_ context.Context, path string) ([]byte, error) {
+		dir := crewPath
+		if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+			dir = filepath.Dir(dir)
+		}
+		root, err := os.OpenRoot(dir)
+		if err != nil {
+			return nil, fmt.Errorf("opening the crew's folder: %w", err)
+		}
+		defer root.Close()
+		f, err := root.Open(filepath.FromSlash(strings.TrimPrefix(path, "/crew/")))
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		data, err := io.ReadAll(io.LimitReader(f, maxSchema+1))
+		if err == nil && len(data) > maxSchema {
+			err = fmt.Errorf("%s is larger than %d bytes", path, maxSchema)
+		}
+		return data, err
+	}
+}

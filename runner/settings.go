@@ -1,0 +1,132 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"crewhost/config"
+	"crewhost/config/strict"
+	"crewhost/tools/mount"
+	"crewhost/tools/permission"
+)
+
+// The codes of issues that the host finds in settings that are well-formed.
+const (
+	CodeBadMount       = "bad-mount"
+	CodeBadRule        = "bad-rule"
+	CodeUnknownProfile = "unknown-profile"
+)
+
+// mountsOf reads the mount specifications: those of the settings, and over them,
+// root by root, those of the command line.
+//
+// The folder of a mount that can be written to is made where only the last part
+// of its path is missing, so that a fresh checkout needs no empty folders.
+func mountsOf(cfg Config) ([]mount.Mount, strict.Issues) {
+	var issues strict.Issues
+	fail := func(pos strict.Pos, message string) {
+		issues = append(issues, strict.Issue{Pos: pos, Code: CodeBadMount, Message: message})
+	}
+	var given, mounts []mount.Mount
+	roots := map[string]string{}
+	for _, spec := range cfg.Mounts {
+		m, err := mount.Parse(spec)
+		if err != nil {
+			fail(strict.Pos{File: "--mount"}, err.Error())
+			continue
+		}
+		if first, twice := roots[m.Virtual]; twice {
+			fail(strict.Pos{File: "--mount"}, fmt.Sprintf("%s is mounted twice on the command line: %s and %s. Keep one.", m.Virtual, first, spec))
+			continue
+		}
+		roots[m.Virtual] = spec
+		given = append(given, m.In(cfg.Dir))
+	}
+	for _, s := range cfg.Settings.Mounts {
+		m, err := mount.Parse(s.Spec)
+		if err != nil {
+			fail(s.Pos, err.Error())
+			continue
+		}
+		if _, replaced := roots[m.Virtual]; !replaced {
+			mounts = append(mounts, m.In(s.Base))
+		}
+	}
+	mounts = append(mounts, given...)
+	for _, m := range mounts {
+		if m.Rights.CanWrite() {
+			_ = os.Mkdir(m.Physical, 0o755) // opening the mount reports whatever is wrong
+		}
+	}
+	return mounts, issues
+}
+
+// policyOf compiles the rules. Built-in tools resolve relative paths against the
+// base of the mounts, and so must the policy.
+func policyOf(p config.Permissions, base string) (*permission.Policy, error) {
+	rules := func(list []config.Rule) []permission.Rule {
+		var rules []permission.Rule
+		for _, r := range list {
+			place := ""
+			if r.Pos.File != "" {
+				place = r.Pos.String()
+			}
+			rules = append(rules, permission.Rule{Pattern: r.Pattern, Place: place})
+		}
+		return rules
+	}
+	return permission.New(permission.Config{
+		Default:  permission.Verdict(p.Default),
+		Allow:    rules(p.Allow),
+		Ask:      rules(p.Ask),
+		Deny:     rules(p.Deny),
+		Headless: permission.Verdict(p.Headless),
+		Base:     base,
+	})
+}
+
+// issuesOf makes issues of an error, which may join several, or be nil.
+func issuesOf(code string, err error) strict.Issues {
+	var issues strict.Issues
+	if err == nil {
+		return nil
+	}
+	if errors.As(err, &issues) {
+		return issues
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range joined.Unwrap() {
+			issues = append(issues, issuesOf(code, e)...)
+		}
+		return issues
+	}
+	return strict.Issues{{Code: code, Message: err.Error()}}
+}
+
+func unknownProfile(id string, known []string) error {
+	hint := strict.DidYouMean(id, known)
+	if len(known) == 0 {
+		hint = "the settings have no llm.profiles"
+	}
+	return strict.Issues{{Code: CodeUnknownProfile, Message: fmt.Sprintf("unknown model profile %q", id), Hint: hint}}
+}
+
+// CheckModel makes the model of the default profile, key and all, without
+// calling it, and says which it is.
+func (h *Host) CheckModel(ctx context.Context) (string, error) {
+	if err := h.models.prepare(ctx, ""); err != nil {
+		return "", err
+	}
+	p, _ := h.models.find("")
+	name := strings.TrimSuffix(p.Provider+"/"+p.Model, "/")
+	if p.Tape != "" {
+		name += " " + p.Tape
+	}
+	return name, nil
+}
+
+// Mounts returns the mounts, sorted by virtual path.
+func (h *Host) Mounts() []mount.Mount { return h.fs.Mounts() }
