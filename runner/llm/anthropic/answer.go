@@ -19,11 +19,7 @@ import (
 // no JSON, and a call that was cut would look whole (K71); so the text of the
 // inputs is kept beside it.
 func readStream(events *ssestream.Stream[anthropic.MessageStreamEventUnion], deliver func(llm.Delta)) (*llm.Response, error) {
-	defer func() {
-		if events.Err() == nil { // there is no body to close where the request failed
-			_ = events.Close()
-		}
-	}()
+	defer events.Close()
 	var msg anthropic.Message
 	inputs := map[int64]*strings.Builder{}
 	stopped := false
