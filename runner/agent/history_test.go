@@ -44,6 +44,19 @@ func TestHistoryIsTrimmedByCharactersAndKeepsItsLastTurn(t *testing.T) {
 	}
 }
 
+// Where the bound falls between a call and its result, both are left out.
+func TestHistoryLeavesNoOrphan(t *testing.T) {
+	h := history{maxMessages: 100, maxChars: 1000, task: llm.User("task")}
+	large := llm.ToolCall{ID: "1", Name: "x", Arguments: strings.Repeat("x", 600)}
+	h.add(llm.Message{Role: llm.RoleAssistant, Calls: []llm.ToolCall{large}},
+		llm.Message{Role: llm.RoleTool, CallID: "1", Parts: []llm.Part{{Text: strings.Repeat("x", 300)}}},
+		llm.Message{Role: llm.RoleAssistant, Calls: []llm.ToolCall{{ID: "2", Name: "x"}}},
+		llm.Message{Role: llm.RoleTool, CallID: "2", Parts: []llm.Part{{Text: strings.Repeat("x", 150)}}})
+	if n := h.trim(); n != 2 || h.messages()[2].Calls[0].ID != "2" {
+		t.Errorf("%d left out: %+v", n, h.messages())
+	}
+}
+
 func TestHistoryCountsImages(t *testing.T) {
 	h := history{maxMessages: 100, maxChars: 2*imageChars - 1, task: llm.User("task")}
 	h.add(llm.Message{Role: llm.RoleAssistant}, llm.Message{Role: llm.RoleTool, Parts: []llm.Part{{MIME: "image/png", Data: []byte{1}}, {MIME: "image/png", Data: []byte{1}}}},

@@ -260,7 +260,7 @@ func TestAsyncTasksRunBeside(t *testing.T) {
 			return said("join done"), nil
 		},
 	}}
-	res, err := process.Run(t.Context(), process.Plan{Crew: crewOf("first", "slow&", "next", "join slow", "last", "late&"), Runner: w})
+	res, err := process.Run(t.Context(), process.Plan{Crew: crewOf("first", "slow&", "next", "more", "join slow", "last", "late&"), Runner: w})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,8 +273,8 @@ func TestAsyncTasksRunBeside(t *testing.T) {
 		_, saw[key], _ = strings.Cut(rest, " saw ")
 	}
 	want := map[string]string{
-		"first": "[]", "slow": "[first]", "next": "[first]", "join": "[first slow next]",
-		"last": "[first slow next join]", "late": "[first slow next join last]",
+		"first": "[]", "slow": "[first]", "next": "[first]", "more": "[first next]", "join": "[first slow next more]",
+		"last": "[first slow next more join]", "late": "[first slow next more join last]",
 	}
 	if diff := cmp.Diff(want, saw); diff != "" {
 		t.Error(diff)

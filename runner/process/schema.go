@@ -38,49 +38,14 @@ func resolve(text string) (*jsonschema.Resolved, error) {
 	return s.Resolve(nil)
 }
 
-// validate judges a JSON text. Integers are judged exactly as far as 64 bits go.
+// validate judges a JSON text. The schema's own numbers are 64-bit floats, so
+// those of the value are too; the text that is kept has every digit.
 func validate(s *jsonschema.Resolved, text string) error {
-	dec := json.NewDecoder(strings.NewReader(text))
-	dec.UseNumber()
 	var value any
-	if err := dec.Decode(&value); err != nil {
-		return err
-	}
-	value, err := plain(value)
-	if err != nil {
+	if err := json.Unmarshal([]byte(text), &value); err != nil {
 		return err
 	}
 	return s.Validate(value)
-}
-
-// plain puts Go's own numbers for json.Number, which the validator takes for a
-// string.
-func plain(value any) (any, error) {
-	var err error
-	switch v := value.(type) {
-	case json.Number:
-		if i, err := v.Int64(); err == nil {
-			return i, nil
-		}
-		f, err := v.Float64()
-		if err != nil {
-			return nil, fmt.Errorf("the number %.40s is out of range", v)
-		}
-		return f, nil
-	case []any:
-		for i := range v {
-			if v[i], err = plain(v[i]); err != nil {
-				return nil, err
-			}
-		}
-	case map[string]any:
-		for _, k := range slices.Sorted(maps.Keys(v)) {
-			if v[k], err = plain(v[k]); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return value, nil
 }
 
 type visit int
