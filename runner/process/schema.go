@@ -124,7 +124,7 @@ func (r *references) follow(at string, schema map[string]any) error {
 // followPointer visits the schema at a pointer. One that points nowhere is for
 // the validator to report.
 func (r *references) followPointer(pointer string) error {
-	value, at := r.root, ""
+	value := r.root
 	for _, step := range strings.Split(pointer, "/")[1:] {
 		step = strings.NewReplacer("~1", "/", "~0", "~").Replace(step)
 		switch v := value.(type) {
@@ -135,17 +135,16 @@ func (r *references) followPointer(pointer string) error {
 			if err != nil || i < 0 || i >= len(v) {
 				return nil
 			}
-			value, step = v[i], strconv.Itoa(i)
+			value = v[i]
 		default:
 			return nil
 		}
-		at += "/" + escape(step) // one spelling for each schema
 	}
 	schema, ok := value.(map[string]any)
 	if !ok {
 		return nil
 	}
-	return r.follow(at, schema)
+	return r.follow(pointer, schema)
 }
 
 // beside are the pointers of the schemas within one that judge the same value.
