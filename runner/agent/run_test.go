@@ -198,6 +198,23 @@ func TestSettingsCascade(t *testing.T) {
 	}
 }
 
+func TestAFormatOfTheTaskGoesFirstAndItsNameFits(t *testing.T) {
+	in := input()
+	in.Agent.LLM = &crew.LLM{ResponseFormat: text("json_object")}
+	in.Format = &llm.ResponseFormat{Type: "json_schema", Name: "größe.v2", Schema: json.RawMessage(`{}`)}
+	model := llmtest.New(t, llmtest.Text("{}"))
+	if _, err := newBench(t, model).run(t.Context(), t, in); err != nil {
+		t.Fatal(err)
+	}
+	want := &llm.ResponseFormat{Type: "json_schema", Name: "gr__e_v2", Schema: json.RawMessage(`{}`)}
+	if diff := cmp.Diff(want, model.Requests()[0].Format); diff != "" {
+		t.Error(diff)
+	}
+	if in.Format.Name != "größe.v2" {
+		t.Error("the caller's format was changed")
+	}
+}
+
 func TestNewRefusesHalfAToolbox(t *testing.T) {
 	if _, err := agent.New(agent.Config{}); err == nil {
 		t.Error("no models")

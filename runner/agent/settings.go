@@ -47,6 +47,11 @@ func (l *Loop) resolve(in Input) (llm.Model, Settings, error) {
 	if in.Format != nil {
 		s.Format = in.Format
 	}
+	if f := s.Format; f != nil && f.Name != "" {
+		fit := *f // APIs want of a format's name what they want of a tool's
+		fit.Name = fitName(f.Name)
+		s.Format = &fit
+	}
 	return model, s, nil
 }
 
