@@ -224,7 +224,9 @@ func (l *loader) orkeonMCP(e strict.Entry) *strict.Node {
 		setting{"Servers", func(v strict.Entry) {
 			servers := &strict.Node{Pos: v.Value.Pos, Kind: strict.Map}
 			for _, s := range v.Value.Entries {
-				put(servers, s.Key, s, l.orkeonServer(s))
+				if server := l.orkeonServer(s); s.Value.Kind == strict.Map {
+					put(servers, s.Key, s, server)
+				}
 			}
 			if v.Value.Kind != strict.Map && v.Value.Kind != strict.Null {
 				servers = v.Value // the decoder says that it is no mapping

@@ -15,6 +15,17 @@ import (
 // serverDocument is an MCP server as it is written, in the settings or in an
 // imported file.
 type serverDocument struct {
+	serverFields
+	wrong bool // it is no mapping, and an issue says so
+}
+
+// UnmarshalNode implements [strict.Unmarshaler].
+func (s *serverDocument) UnmarshalNode(d *strict.Decoder, n *strict.Node) {
+	s.wrong = n.Kind != strict.Map && n.Kind != strict.Null
+	d.Decode(n, &s.serverFields, "")
+}
+
+type serverFields struct {
 	Pos            strict.Pos                        `key:"@"`
 	Type           strict.At[string]                 `key:"type|transport"`
 	Command        strict.At[word]                   `key:"command"`
@@ -66,7 +77,7 @@ func (l *loader) server(x *expander, e strict.Named[serverDocument], section MCP
 	if doc.Enabled != nil && doc.Disabled != nil && *doc.Enabled == *doc.Disabled {
 		fail(e.KeyPos, CodeServer, "enabled and disabled contradict each other", "keep one")
 	}
-	if doc.Disabled != nil && *doc.Disabled || doc.Enabled != nil && !*doc.Enabled {
+	if doc.wrong || doc.Disabled != nil && *doc.Disabled || doc.Enabled != nil && !*doc.Enabled {
 		return Server{}, false
 	}
 	s := Server{

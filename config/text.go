@@ -172,6 +172,12 @@ func whole(name string, t secret.Text) secret.Text {
 			secrets = append(secrets, secret.New(token))
 		}
 	}
+	if strings.EqualFold(name, "Cookie") {
+		for pair := range strings.SplitSeq(value, ";") {
+			_, v, _ := strings.Cut(pair, "=")
+			secrets = append(secrets, secret.New(strings.TrimSpace(v)))
+		}
+	}
 	return secret.NewText(t.String(), value, secrets...)
 }
 
