@@ -9,10 +9,16 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
+// completionFlag ends the command lines by which completion scripts ask.
+const completionFlag = "--generate-bash-completion"
+
 // arrange puts a command line into the order that the flag parser wants: the
 // command, its flags, then the rest. "run" is added where the first word is a
 // crew rather than a command.
 func arrange(app *cli.App, args []string) []string {
+	if len(args) > 0 && args[len(args)-1] == completionFlag {
+		return args // a shell asks what may follow: the order is its question
+	}
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") && app.Command(args[0]) == nil && isCrew(args[0]) {
 		args = append([]string{"run"}, args...)
 	}

@@ -124,9 +124,9 @@ func (d *diagnosis) servers(reports []mcp.ServerReport) {
 		check := "server " + r.Name
 		switch {
 		case r.Err != nil && r.Required:
-			d.add(check, broken, "required: %v", r.Err)
+			d.add(check, broken, "required: %s", reason(r.Err))
 		case r.Err != nil:
-			d.add(check, doubt, "%v", r.Err)
+			d.add(check, doubt, "%s", reason(r.Err))
 		case len(r.Skipped) > 0:
 			d.add(check, doubt, "%s; %s not registered", count(len(r.Tools), "tool"), count(len(r.Skipped), "tool"))
 		default:

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"crewhost/mcp"
 	"crewhost/runner"
 	"crewhost/runner/event"
+	"crewhost/tools"
 )
 
 // progress writes what is going on to stderr: a line a server as each is done,
@@ -21,9 +23,12 @@ type progress struct {
 	w       io.Writer
 	colour  bool
 	servers []mcp.ServerReport
+	calls   map[string]string // argument names of the tool calls under way
 }
 
-func newProgress(w io.Writer, colour bool) *progress { return &progress{w: w, colour: colour} }
+func newProgress(w io.Writer, colour bool) *progress {
+	return &progress{w: w, colour: colour, calls: map[string]string{}}
+}
 
 // The colours of lines, as ANSI codes.
 const (
@@ -33,10 +38,13 @@ const (
 	grey   = "90"
 )
 
-func (p *progress) line(colour, text string) {
+func (p *progress) line(colour, text string) { p.step(colour, "", text) }
+
+// step writes a line below another.
+func (p *progress) step(colour, indent, text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	text = oneLine(text)
+	text = indent + oneLine(text)
 	if p.colour {
 		text = "\x1b[" + colour + "m" + text + "\x1b[0m"
 	}
@@ -52,7 +60,7 @@ func (p *progress) server(r mcp.ServerReport) {
 	p.servers = append(p.servers, r)
 	p.mu.Unlock()
 	if r.Err != nil {
-		p.line(red, fmt.Sprintf("MCP server %q could not be connected: %v", r.Name, r.Err))
+		p.line(red, fmt.Sprintf("MCP server %q could not be connected: %s", r.Name, reason(r.Err)))
 		return
 	}
 	p.line(green, fmt.Sprintf("MCP server %q connected: %s, %s, protocol %s, %s",
@@ -60,6 +68,15 @@ func (p *progress) server(r mcp.ServerReport) {
 	for _, w := range r.Warnings {
 		p.warn(fmt.Sprintf("MCP server %q: %s", r.Name, w))
 	}
+}
+
+// reason is why a server failed, for a line that names the server already.
+func reason(err error) string {
+	var e *tools.Error
+	if errors.As(err, &e) {
+		return fmt.Sprintf("%s (%s)", e.Detail, e.Code)
+	}
+	return err.Error()
 }
 
 // reports are the servers that are done, in the order of their being done.
@@ -90,18 +107,29 @@ func (p *progress) event(e event.Event) {
 	case event.TaskSkipped:
 		p.line(yellow, fmt.Sprintf("task %s: skipped: %s", e.Task, e.Text))
 	case event.ModelReturned:
-		p.line(grey, fmt.Sprintf("  %s: model turn %d, %d tokens in, %d out", e.Agent, e.Turn, e.InputTokens, e.OutputTokens))
+		tokens := ""
+		if e.InputTokens+e.OutputTokens > 0 {
+			tokens = fmt.Sprintf(", %d tokens in, %d out", e.InputTokens, e.OutputTokens)
+		}
+		p.step(grey, "  ", fmt.Sprintf("%s: model turn %d%s", e.Agent, e.Turn, tokens))
+	case event.ToolCalled:
+		p.mu.Lock()
+		p.calls[e.Task+"\x00"+e.Call] = strings.Join(e.Arguments, ", ")
+		p.mu.Unlock()
 	case event.ToolReturned:
-		outcome := "done"
+		p.mu.Lock()
+		arguments := p.calls[e.Task+"\x00"+e.Call]
+		delete(p.calls, e.Task+"\x00"+e.Call)
+		p.mu.Unlock()
+		outcome, colour := "done", grey
 		if e.Success != nil && !*e.Success {
-			outcome = "error"
+			outcome, colour = "error", yellow
 		}
 		from := ""
 		if e.Server != "" {
 			from = " of " + e.Server
 		}
-		p.line(grey, fmt.Sprintf("  %s: tool %s%s (%s): %s, %s", e.Agent, e.Tool, from,
-			strings.Join(e.Arguments, ", "), outcome, took(time.Duration(e.DurationMS)*time.Millisecond)))
+		p.step(colour, "  ", fmt.Sprintf("%s: %s(%s)%s: %s, %s", e.Agent, e.Tool, arguments, from, outcome, took(time.Duration(e.DurationMS)*time.Millisecond)))
 	case event.Notice:
 		p.warn(strings.TrimSpace(e.Task + ": " + e.Text))
 	}
@@ -126,8 +154,8 @@ func (p *progress) finished(result *runner.Output, d time.Duration, err error) {
 // took writes a duration with the figures that a person reads.
 func took(d time.Duration) string {
 	switch {
-	case d < 10*time.Millisecond:
-		return d.Round(10 * time.Microsecond).String()
+	case d < time.Millisecond:
+		return "under 1ms"
 	case d < time.Second:
 		return d.Round(time.Millisecond).String()
 	default:
