@@ -49,7 +49,7 @@ const (
 )
 
 // limits of a settings file.
-var limits = strict.Limits{Bytes: 1 << 20, Depth: 32, Nodes: 20_000}
+var limits = strict.Limits{Bytes: 1 << 20, Depth: 32, Nodes: 10_000}
 
 var fileNames = []string{"crewhost.yaml", "crewhost.yml", "crewhost.json", "crewhost.toml"}
 

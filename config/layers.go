@@ -22,28 +22,45 @@ const placeKey = delim + "place"
 // env, a variable. What is deeper is replaced as a whole.
 const maxLevels = 4
 
-// place is where a map and its key stand.
-type place struct{ Key, Pos strict.Pos }
+// table holds what the layers are made of. What koanf holds are numbers of its
+// rows, since koanf copies its values deeply.
+type table struct {
+	entries []strict.Entry
+	order   []string // files, in the order of their entries
+}
 
-// leaf is a value that layers replace as a whole.
-type leaf struct{ Entry strict.Entry }
+// leaf is the row of a value that layers replace as a whole.
+type leaf int
+
+// place is the row of a map, which is merged key by key.
+type place int
+
+func (t *table) row(e strict.Entry) int {
+	t.entries = append(t.entries, e)
+	return len(t.entries) - 1
+}
 
 // layer is one of the sources of settings; it is a [koanf.Provider].
-type layer struct{ root *strict.Node }
+type layer struct {
+	table *table
+	root  *strict.Node
+}
 
-// Read returns the layer as nested maps whose leaves know their place.
-func (l layer) Read() (map[string]any, error) { return levels(l.root, strict.Pos{}, 0), nil }
+// Read returns the layer as nested maps.
+func (l layer) Read() (map[string]any, error) {
+	return l.table.levels(strict.Entry{Value: l.root}, 0), nil
+}
 
 // ReadBytes is part of [koanf.Provider]; a layer has no bytes.
 func (l layer) ReadBytes() ([]byte, error) { return nil, errors.New("a layer has no bytes") }
 
-func levels(n *strict.Node, key strict.Pos, depth int) map[string]any {
-	m := map[string]any{placeKey: place{key, n.Pos}}
-	for _, e := range n.Entries {
-		if e.Value.Kind == strict.Map && depth < maxLevels {
-			m[e.Key] = levels(e.Value, e.KeyPos, depth+1)
+func (t *table) levels(e strict.Entry, depth int) map[string]any {
+	m := map[string]any{placeKey: place(t.row(e))}
+	for _, inner := range e.Value.Entries {
+		if inner.Value.Kind == strict.Map && depth < maxLevels {
+			m[inner.Key] = t.levels(inner, depth+1)
 		} else {
-			m[e.Key] = leaf{e}
+			m[inner.Key] = leaf(t.row(inner))
 		}
 	}
 	return m
@@ -53,22 +70,23 @@ func levels(n *strict.Node, key strict.Pos, depth int) map[string]any {
 // results. Its entries stand in the order of the files given, each in its own
 // order; what no file has comes last, by name.
 func merge(order []string, layers ...*strict.Node) (*strict.Node, error) {
+	t := &table{order: order}
 	k := koanf.New(delim)
 	for _, l := range layers {
-		if l == nil {
+		if l == nil || len(l.Entries) == 0 {
 			continue
 		}
-		if err := k.Load(layer{l}, nil, koanf.WithMergeFunc(overlay)); err != nil {
+		if err := k.Load(layer{t, l}, nil, koanf.WithMergeFunc(t.overlay)); err != nil {
 			return nil, err
 		}
 	}
-	return tree(k.Raw(), place{}, order), nil
+	return t.tree(k.Raw(), &strict.Node{}), nil
 }
 
 // overlay lays src over dest. A key with nothing after it does not hide what is
 // below, and a mapping does not hide that something below it is none, except
 // where a key may be either.
-func overlay(src, dest map[string]any) error {
+func (t *table) overlay(src, dest map[string]any) error {
 	for key, value := range src {
 		below, both := dest[key]
 		if !both {
@@ -77,25 +95,26 @@ func overlay(src, dest map[string]any) error {
 		}
 		switch value := value.(type) {
 		case place:
-			if value.Pos.Line > 0 || below.(place).Pos.Line == 0 { // a file's place is worth keeping
+			if t.entries[value].Value.Line > 0 || t.entries[below.(place)].Value.Line == 0 { // a file's place is worth keeping
 				dest[key] = value
 			}
 		case leaf:
-			if value.Entry.Value.Kind == strict.Null {
+			e := &t.entries[value]
+			if e.Value.Kind == strict.Null {
 				continue
 			}
-			if b, ok := below.(leaf); ok && value.Entry.KeyPos.Line == 0 {
-				value.Entry.KeyPos = b.Entry.KeyPos // keeps its rank among its siblings
+			if b, ok := below.(leaf); ok && e.KeyPos.Line == 0 {
+				e.KeyPos = t.entries[b].KeyPos // keeps its rank among its siblings
 			}
 			dest[key] = value
 		case map[string]any:
 			switch b := below.(type) {
 			case map[string]any:
-				if err := overlay(value, b); err != nil {
+				if err := t.overlay(value, b); err != nil {
 					return err
 				}
 			case leaf:
-				if b.Entry.Value.Kind == strict.Null || key == keyAPIKey {
+				if t.entries[b].Value.Kind == strict.Null || key == keyAPIKey {
 					dest[key] = value
 				}
 			}
@@ -104,34 +123,41 @@ func overlay(src, dest map[string]any) error {
 	return nil
 }
 
-// tree turns merged maps into a node again.
-func tree(m map[string]any, at place, order []string) *strict.Node {
-	if p, ok := m[placeKey].(place); ok {
-		at = p
-	}
-	n := &strict.Node{Pos: at.Pos, Kind: strict.Map}
+// tree turns merged maps into a node again, with the place of like.
+func (t *table) tree(m map[string]any, like *strict.Node) *strict.Node {
+	n := &strict.Node{Pos: like.Pos, Kind: strict.Map}
 	for key, value := range m {
 		switch value := value.(type) {
+		case place:
+			n.Pos = t.entries[value].Value.Pos
 		case leaf:
-			n.Entries = append(n.Entries, value.Entry)
+			n.Entries = append(n.Entries, t.entries[value])
 		case map[string]any:
-			p, _ := value[placeKey].(place)
-			n.Entries = append(n.Entries, strict.Entry{Key: key, KeyPos: p.Key, Value: tree(value, p, order)})
+			e := strict.Entry{Key: key, Value: &strict.Node{}}
+			if p, ok := value[placeKey].(place); ok {
+				e = t.entries[p]
+			}
+			e.Value = t.tree(value, e.Value)
+			n.Entries = append(n.Entries, e)
 		}
 	}
+	slices.SortFunc(n.Entries, t.compare)
+	return n
+}
+
+// compare orders entries by file, then by place, and what no file has by name.
+func (t *table) compare(a, b strict.Entry) int {
 	rank := func(p strict.Pos) int {
-		if i := slices.Index(order, p.File); i >= 0 && p.Line > 0 {
+		if i := slices.Index(t.order, p.File); i >= 0 && p.Line > 0 {
 			return i
 		}
-		return len(order)
+		return len(t.order)
 	}
-	slices.SortFunc(n.Entries, func(a, b strict.Entry) int {
-		if ra, rb := rank(a.KeyPos), rank(b.KeyPos); ra != rb || ra == len(order) {
-			return cmp.Or(cmp.Compare(ra, rb), cmp.Compare(a.Key, b.Key))
-		}
+	ra, rb := rank(a.KeyPos), rank(b.KeyPos)
+	if ra == rb && ra < len(t.order) {
 		return cmp.Or(cmp.Compare(a.KeyPos.Line, b.KeyPos.Line), cmp.Compare(a.KeyPos.Column, b.KeyPos.Column), cmp.Compare(a.Key, b.Key))
-	})
-	return n
+	}
+	return cmp.Or(cmp.Compare(ra, rb), cmp.Compare(a.Key, b.Key))
 }
 
 // withoutDelim drops the entries whose key has delim, of which no document has

@@ -95,33 +95,40 @@ func (l *loader) load() (*Settings, error) {
 	}
 	base, _ := strict.Parse("defaults", []byte(defaults), limits)
 
-	// What is to be imported may itself be said by a variable.
-	quiet := &loader{source: l.source, env: l.env}
-	named, err := merge([]string{l.path}, base, file, quiet.variables(file), quiet.overrides())
+	tree, err := merge([]string{l.path}, base, file, l.variables(file), l.overrides())
 	if err != nil {
 		return nil, err
 	}
-	imports := l.imports(named.Get("mcp").Get("import"), file.Get("mcp").Get("servers"))
-	order := []string{l.path}
-	layers := []*strict.Node{base}
-	for i := len(imports) - 1; i >= 0; i-- { // of two that name one server, the first wins
-		layers = append(layers, imports[i].root)
-	}
-	for _, i := range imports {
-		order = append(order, i.path)
-	}
-	below, err := merge(order, append(layers, file)...)
-	if err != nil {
-		return nil, err
-	}
-	tree, err := merge(order, append(layers, file, l.variables(below), l.overrides())...)
-	if err != nil {
-		return nil, err
+	// What is to be imported may be said by a variable, so it is known only now.
+	imports := l.imports(tree.Get("mcp").Get("import"), file.Get("mcp").Get("servers"))
+	if len(imports) > 0 {
+		if tree, err = l.over(imports, base, file); err != nil {
+			return nil, err
+		}
 	}
 	l.offer(imports)
 	settings := l.decode(tree)
 	settings.Path = l.path
 	return settings, nil
+}
+
+// over merges all layers anew with the imported files below the settings file.
+// Variables may then speak of imported servers; what is wrong with them has been
+// said already.
+func (l *loader) over(imports []imported, base, file *strict.Node) (*strict.Node, error) {
+	order := []string{l.path}
+	layers := []*strict.Node{base}
+	for _, i := range imports {
+		order = append(order, i.path)
+		layers = append(layers, i.root)
+	}
+	layers = append(layers, file)
+	known, err := merge(order, layers...)
+	if err != nil {
+		return nil, err
+	}
+	quiet := &loader{source: l.source, env: l.env}
+	return merge(order, append(layers, quiet.variables(known), quiet.overrides())...)
 }
 
 // file returns the tree of the settings file in the shape of crewhost.yaml, or

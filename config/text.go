@@ -4,11 +4,15 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"crewhost/config/secret"
 	"crewhost/config/strict"
 )
+
+// maxText is how many bytes a field may have with its variables expanded.
+const maxText = 1 << 20
 
 // CodeVariable is the code of an issue about a ${VARIABLE}.
 const CodeVariable = "variable"
@@ -51,7 +55,10 @@ func (x *expander) text(f strict.At[scalar], where string, how sight) secret.Tex
 			unset = true
 			continue
 		}
-		value.WriteString(v)
+		if value.WriteString(v); value.Len() > maxText {
+			x.d.Fail(f.Pos, strict.CodeTooLarge, where+": its variables make more than "+strconv.Itoa(maxText)+" bytes of it", "")
+			return secret.Text{}
+		}
 		if given && !publicVariables[p.name] {
 			secrets = append(secrets, secret.New(v))
 		}
