@@ -200,8 +200,16 @@ type outline struct {
 const maxToken = 128
 
 func (o *outline) write(p []byte) {
-	for _, b := range p {
-		switch {
+	for i := 0; i < len(p); i++ {
+		if o.inString && !o.escaped && (o.depth != 1 || len(o.token) == maxToken) {
+			// Most bytes of a long line are in strings that don't matter.
+			n := bytes.IndexAny(p[i:], `"\\`)
+			if n < 0 {
+				return
+			}
+			i += n
+		}
+		switch b := p[i]; {
 		case o.inString:
 			switch {
 			case o.escaped:

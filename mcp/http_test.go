@@ -309,7 +309,7 @@ func TestHTTPBadAnswers(t *testing.T) {
 		"too large": {func(w http.ResponseWriter, m message) { // W4: after unpacking
 			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set("Content-Encoding", "gzip")
-			z := gzip.NewWriter(w)
+			z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed)
 			fmt.Fprintf(z, `{"jsonrpc":"2.0","id":%s,"result":{"content":"`, m.ID)
 			for range 17 {
 				fmt.Fprint(z, strings.Repeat("x", 1<<20))

@@ -48,6 +48,10 @@ func stdio(name string, kind mcptest.Kind, flags ...string) config.Server {
 	for _, arg := range args {
 		s.Args = append(s.Args, secret.Literal(arg))
 	}
+	for _, entry := range mcptest.Environ() {
+		name, value, _ := strings.Cut(entry, "=")
+		s.Env = append(s.Env, config.Variable{Name: name, Value: secret.Literal(value)})
+	}
 	return s
 }
 

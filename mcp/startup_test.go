@@ -207,7 +207,7 @@ func TestTwentySlowServers(t *testing.T) {
 func TestEnvironmentAndArguments(t *testing.T) {
 	t.Setenv("HOST_SECRET", "not for children")
 	s := stdio("a", mcptest.Standard, "-name", "/tmp/My Data (2)", "-stderr", `a"b $HOME`, "-tools", "env")
-	s.Env = []config.Variable{
+	s.Env = []config.Variable{ // not mcptest.Environ: only this is asked for
 		{Name: "TOKEN", Value: secret.NewText("${T}", "t1-secret", secret.New("t1-secret"))},
 		{Name: "LANG", Value: secret.Literal("C")},
 	}

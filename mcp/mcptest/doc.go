@@ -64,6 +64,10 @@ func Command(kind Kind, flags ...string) (command string, args []string) {
 	return self, slices.Concat([]string{marker, string(kind)}, flags)
 }
 
+// Environ is what the environment of a child has besides, as "name=value": a
+// program under the race detector otherwise sleeps for a second as it ends.
+func Environ() []string { return []string{"GORACE=atexit_sleep_ms=0"} }
+
 // Main is the server that the process was started to be. It returns the exit
 // status when the client closes stdin.
 func Main() int {

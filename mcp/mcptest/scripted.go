@@ -245,12 +245,13 @@ func (p *peer) call(m message) error {
 	return p.text(m.ID, string(params.Arguments))
 }
 
-// huge writes a result of about n bytes without holding it, its id last.
+// huge writes a result of about n bytes, in steps of 64 KiB, without holding
+// it; its id is last.
 func (p *peer) huge(id json.RawMessage, n int) error {
 	w := bufio.NewWriterSize(p.out, 1<<20)
 	fmt.Fprint(w, `{"result":{"content":[{"type":"text","text":"`)
 	chunk := strings.Repeat("é", 32<<10)
-	for ; n > 0; n -= len(chunk) {
+	for ; n >= len(chunk); n -= len(chunk) {
 		fmt.Fprint(w, chunk)
 	}
 	fmt.Fprintf(w, `"}]},"jsonrpc":"2.0","id":%s}`+"\n", id)
