@@ -25,6 +25,7 @@ const (
 	CodeUnsupported = "unsupported" // the crew asks for what this version does not do
 	CodeLoad        = "load"        // the crew's files could not be read
 	CodeUnused      = "unused"      // a variable that no text of the crew mentions
+	CodeVendor      = "vendor"      // a crew names another vendor than the profile that it uses
 )
 
 // Judge collects everything that is wrong with a crew: what [crew.Load] found,
@@ -48,6 +49,7 @@ func (h *Host) Judge(loaded *crew.Crew, loadErr error, inputs crew.Inputs) Verdi
 	for _, name := range loaded.Unused(inputs) {
 		v.Warnings = append(v.Warnings, crew.Issue{Code: CodeUnused, Message: fmt.Sprintf("the variable %q is given and not used", name)})
 	}
+	v.Warnings = append(v.Warnings, h.models.vendors(loaded)...)
 	unsupported, without := unsupported(loaded)
 	v.Issues = append(v.Issues, unsupported...)
 	v.Warnings = append(v.Warnings, without...)

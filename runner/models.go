@@ -10,6 +10,7 @@ import (
 
 	"crewhost/config"
 	"crewhost/config/secret"
+	"crewhost/crew"
 	"crewhost/runner/agent"
 	"crewhost/runner/llm"
 	"crewhost/runner/llm/anthropic"
@@ -76,7 +77,7 @@ func newModels(cfg Config) (*models, error) {
 	}
 	m.profiles = append(m.profiles, config.NamedProfile{Profile: cfg.Settings.LLM.Profile})
 	m.profiles = append(m.profiles, cfg.Settings.LLM.Profiles...)
-	if cfg.Profile == "" || cfg.Profile == "default" {
+	if cfg.Profile == "" || cfg.Profile == defaultProfile {
 		return m, nil
 	}
 	elected, ok := m.find(cfg.Profile)
@@ -87,8 +88,12 @@ func newModels(cfg Config) (*models, error) {
 	return m, nil
 }
 
+// defaultProfile is the name by which crews and flags may call the profile of the
+// llm section itself.
+const defaultProfile = "default"
+
 func (m *models) ids() []string {
-	var ids []string
+	ids := []string{defaultProfile}
 	for _, p := range m.profiles[1:] {
 		ids = append(ids, p.ID)
 	}
@@ -97,7 +102,7 @@ func (m *models) ids() []string {
 }
 
 func (m *models) find(id string) (config.Profile, bool) {
-	if id == "default" {
+	if id == defaultProfile {
 		id = ""
 	}
 	for _, p := range m.profiles {
@@ -132,12 +137,40 @@ func (m *models) model(ctx context.Context, id string) (llm.Model, error) {
 	made, err := m.make(ctx, p, m.creds)
 	if err != nil {
 		if id == "" {
-			id = "default"
+			id = defaultProfile
 		}
 		return nil, fmt.Errorf("making the model of profile %q: %w", id, err)
 	}
 	m.made[id] = made
 	return made, nil
+}
+
+// vendors warns where a crew names a vendor ("openai/gpt-5", as CrewAI's crews
+// do) and the profile that its model is asked through is of another one: the
+// settings decide whom a key is sent to, not the crew.
+func (m *models) vendors(c *crew.Crew) crew.Issues {
+	var warnings crew.Issues
+	check := func(l *crew.LLM) {
+		if l == nil || !l.Provider.Set {
+			return
+		}
+		p, ok := m.find(l.Profile.V)
+		if !ok || p.Provider == l.Provider.V || p.Provider == "replay" || p.Provider == "echo" {
+			return
+		}
+		warnings = append(warnings, crew.Issue{
+			Pos: l.Provider.Pos, Code: CodeVendor,
+			Message: fmt.Sprintf("the crew names the vendor %q; the settings' provider %q is used", l.Provider.V, p.Provider),
+		})
+	}
+	check(c.LLM)
+	for _, a := range c.Agents {
+		check(a.LLM)
+	}
+	for _, t := range c.Tasks {
+		check(t.LLM)
+	}
+	return warnings
 }
 
 // settings are what a profile says of requests.

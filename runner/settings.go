@@ -65,7 +65,9 @@ func mountsOf(cfg Config) ([]mount.Mount, strict.Issues) {
 }
 
 // policyOf compiles the rules. Built-in tools resolve relative paths against the
-// base of the mounts, and so must the policy.
+// base of the mounts, and so must the policy. Where the default is to ask,
+// human_input is allowed: it is a question to a person already, and asking
+// whether to ask would be one too many.
 func policyOf(p config.Permissions, base string) (*permission.Policy, error) {
 	rules := func(list []config.Rule) []permission.Rule {
 		var rules []permission.Rule
@@ -78,9 +80,13 @@ func policyOf(p config.Permissions, base string) (*permission.Policy, error) {
 		}
 		return rules
 	}
+	allow := rules(p.Allow)
+	if verdict := permission.Verdict(p.Default); verdict == permission.Ask || verdict == "" {
+		allow = append(allow, permission.Rule{Pattern: "human_input", Place: "built in"})
+	}
 	return permission.New(permission.Config{
 		Default:  permission.Verdict(p.Default),
-		Allow:    rules(p.Allow),
+		Allow:    allow,
 		Ask:      rules(p.Ask),
 		Deny:     rules(p.Deny),
 		Headless: permission.Verdict(p.Headless),
@@ -107,11 +113,9 @@ func issuesOf(code string, err error) strict.Issues {
 }
 
 func unknownProfile(id string, known []string) error {
-	hint := strict.DidYouMean(id, known)
-	if len(known) == 0 {
-		hint = "the settings have no llm.profiles"
-	}
-	return strict.Issues{{Code: CodeUnknownProfile, Message: fmt.Sprintf("unknown model profile %q", id), Hint: hint}}
+	return strict.Issues{{
+		Code: CodeUnknownProfile, Message: fmt.Sprintf("unknown model profile %q", id), Hint: strict.DidYouMean(id, known),
+	}}
 }
 
 // CheckModel makes the model of the default profile, key and all, without
