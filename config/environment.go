@@ -116,7 +116,7 @@ func (l *loader) untyped(text string, pos strict.Pos) *strict.Node {
 	if !strings.HasPrefix(text, "[") && !strings.HasPrefix(text, "{") {
 		return &strict.Node{Pos: pos, Kind: strict.Untyped, Text: text}
 	}
-	n, issues := strict.Parse(pos.File, []byte(text), limits)
+	n, issues := strict.Parse(pos.File, []byte(text), limits())
 	l.issues = append(l.issues, issues...)
 	if n == nil {
 		return &strict.Node{Pos: pos} // an issue says why

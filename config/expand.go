@@ -86,7 +86,7 @@ func reference(inner string) (v part, foreign string) {
 		}
 		return part{}, ""
 	case rest == "":
-		if editorVariables[name] {
+		if isEditorVariable(name) {
 			return part{}, "${" + name + "} is a variable of an editor"
 		}
 		return part{name: name}, ""
@@ -107,10 +107,14 @@ func reference(inner string) (v part, foreign string) {
 	return part{}, ""
 }
 
-// editorVariables are the names that editors give to places of their own.
-var editorVariables = map[string]bool{
-	"workspaceFolder": true, "workspaceFolderBasename": true, "workspaceRoot": true, "userHome": true,
-	"pathSeparator": true, "fileDirname": true, "file": true, "__dirname": true,
+// isEditorVariable reports whether a name is one that editors and bundles give
+// to places of their own.
+func isEditorVariable(name string) bool {
+	switch name {
+	case "workspaceFolder", "workspaceFolderBasename", "workspaceRoot", "userHome", "pathSeparator", "fileDirname", "file", "__dirname":
+		return true
+	}
+	return false
 }
 
 // nameLength is the length of the variable's name that s begins with.

@@ -48,12 +48,12 @@ const (
 	CodeServer = "bad-server"    // a server's keys contradict each other
 )
 
-// limits of a settings file.
-var limits = strict.Limits{Bytes: 1 << 20, Depth: 32, Nodes: 10_000}
-
-var fileNames = []string{"crewhost.yaml", "crewhost.yml", "crewhost.json", "crewhost.toml"}
-
 const orkeonName = "appsettings.json"
+
+// maxBytes is the size of the largest settings file that is read.
+const maxBytes = 1 << 20
+
+func limits() strict.Limits { return strict.Limits{Bytes: maxBytes, Depth: 32, Nodes: 10_000} }
 
 // find returns the absolute path of the settings file, or "" where there is
 // none. Explicit is returned whether it exists or not.
@@ -91,7 +91,7 @@ func (l *loader) find() string {
 // It is done where it found one, or several, which is an issue.
 func (l *loader) findIn(dir string, others ...string) (path string, done bool) {
 	var found []string
-	for _, name := range fileNames {
+	for _, name := range []string{"crewhost.yaml", "crewhost.yml", "crewhost.json", "crewhost.toml"} {
 		if exists(filepath.Join(dir, name)) {
 			found = append(found, name)
 		}
@@ -139,7 +139,7 @@ func (l *loader) read(path string, at strict.Pos, what string) *strict.Node {
 		l.fail(at, CodeFile, what+" "+reason(err), "")
 		return nil
 	}
-	n, issues := strict.Parse(path, data, limits)
+	n, issues := strict.Parse(path, data, limits())
 	l.issues = append(l.issues, issues...)
 	switch {
 	case n == nil && len(issues) > 0:
@@ -166,7 +166,7 @@ func readFile(path string) ([]byte, error) {
 	} else if info.IsDir() {
 		return nil, errIsDir
 	}
-	return io.ReadAll(io.LimitReader(f, int64(limits.Bytes)+1))
+	return io.ReadAll(io.LimitReader(f, maxBytes+1))
 }
 
 var errIsDir = errors.New("is a directory, not a file")

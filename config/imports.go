@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"strings"
 
 	"crewhost/config/strict"
@@ -91,9 +92,10 @@ func (l *loader) knownKeys(s strict.Entry) *strict.Node {
 	}
 	known := *s.Value
 	known.Entries = nil
+	keys := strict.Keys[serverFields]()
 	for _, e := range s.Value.Entries {
 		switch {
-		case serverKeys[e.Key]:
+		case slices.Contains(keys, e.Key):
 			known.Entries = append(known.Entries, e)
 		case e.Key == "envFile":
 			l.warn(e.KeyPos, "the server %s: envFile is not read here; name its variables in env", strict.Quote(s.Key))

@@ -93,7 +93,7 @@ func (l *loader) load() (*Settings, error) {
 	if len(l.issues) > 0 && file == nil {
 		return nil, l.issues
 	}
-	base, _ := strict.Parse("defaults", []byte(defaults), limits)
+	base, _ := strict.Parse("defaults", []byte(defaults), limits())
 
 	tree, err := merge([]string{l.path}, base, file, l.variables(file), l.overrides())
 	if err != nil {

@@ -66,7 +66,7 @@ func (l *loader) nested(n *strict.Node) *strict.Node {
 	}
 	out := &strict.Node{Pos: n.Pos, Kind: strict.Map}
 	for _, e := range n.Entries {
-		l.nest(out, strings.SplitN(e.Key, ":", limits.Depth), strict.Entry{Key: e.Key, KeyPos: e.KeyPos, Value: l.nested(e.Value)})
+		l.nest(out, strings.SplitN(e.Key, ":", limits().Depth), strict.Entry{Key: e.Key, KeyPos: e.KeyPos, Value: l.nested(e.Value)})
 	}
 	return out
 }

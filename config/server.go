@@ -43,25 +43,22 @@ type serverFields struct {
 	ToolTimeout    time.Duration                     `key:"tool_timeout"`
 }
 
-// serverKeys are the keys of a server, those with another spelling included.
-var serverKeys = map[string]bool{
-	"type": true, "transport": true, "command": true, "args": true, "env": true, "cwd": true, "url": true,
-	"headers": true, "required": true, "enabled": true, "disabled": true, "enabled_tools": true,
-	"disabled_tools": true, "connect_timeout": true, "startup_timeout": true, "tool_timeout": true,
-}
-
 // serverName is what a server may be called: its name stands in permission
 // rules and in names of tools.
 var serverName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 
 const nameRule = "letters, digits, _ . and -, at most 64, the first a letter or digit"
 
-// transports are the words for transports. Not every host has a word for each,
-// and some have several. "auto" is Streamable HTTP, which is what there is.
-var transports = map[string]Transport{
-	"stdio": TransportStdio,
-	"http":  TransportHTTP, "streamable-http": TransportHTTP, "streamable_http": TransportHTTP,
-	"streamableHttp": TransportHTTP, "streamablehttp": TransportHTTP, "auto": TransportHTTP,
+// transportNamed returns the transport of a word. Not every host has a word for
+// each, and some have several; "auto" is Streamable HTTP, which is what there is.
+func transportNamed(word string) (t Transport, known bool) {
+	switch word {
+	case "stdio":
+		return TransportStdio, true
+	case "http", "streamable-http", "streamable_http", "streamableHttp", "auto":
+		return TransportHTTP, true
+	}
+	return "", false
 }
 
 // server makes a server of what is written; ok is false where it is disabled,
@@ -115,7 +112,7 @@ func (l *loader) server(x *expander, e strict.Named[serverDocument], section MCP
 // transportOf tells the transport by the type given or else by the keys, and
 // refuses the keys of the other one.
 func transportOf(doc serverDocument, at strict.Pos, fail func(pos strict.Pos, code, message, hint string)) (Transport, bool) {
-	t, known := transports[doc.Type.V]
+	t, known := transportNamed(doc.Type.V)
 	switch {
 	case doc.Type.Set && strings.EqualFold(doc.Type.V, "sse"):
 		fail(doc.Type.Pos, CodeServer, "the legacy transport sse is not offered", "most such servers answer at an endpoint for http too")

@@ -3,7 +3,6 @@ package config
 import (
 	"net/url"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -59,7 +58,7 @@ func (x *expander) text(f strict.At[scalar], where string, how sight) secret.Tex
 			x.d.Fail(f.Pos, strict.CodeTooLarge, where+": its variables make more than "+strconv.Itoa(maxText)+" bytes of it", "")
 			return secret.Text{}
 		}
-		if given && !publicVariables[p.name] {
+		if given && !isPublic(p.name) {
 			secrets = append(secrets, secret.New(v))
 		}
 		if p.fallback != "" {
@@ -74,15 +73,26 @@ func (x *expander) text(f strict.At[scalar], where string, how sight) secret.Tex
 	return secret.NewText(shown.String(), value.String(), append(secrets, credentials(value.String())...)...)
 }
 
-// publicVariables are the variables whose values are no secrets: a log in which
-// the home folder is masked says little.
-var publicVariables = map[string]bool{
-	"HOME": true, "USER": true, "USERPROFILE": true, "LOGNAME": true, "HOSTNAME": true, "PWD": true, "PATH": true,
-	"SHELL": true, "LANG": true, "TMPDIR": true, "TEMP": true, "TMP": true, "XDG_CONFIG_HOME": true, "XDG_DATA_HOME": true, "XDG_CACHE_HOME": true,
+// isPublic reports whether a variable's value is no secret: a log in which the
+// home folder is masked says little.
+func isPublic(name string) bool {
+	switch name {
+	case "HOME", "USER", "USERPROFILE", "LOGNAME", "HOSTNAME", "PWD", "PATH", "SHELL", "LANG", "TMPDIR", "TEMP", "TMP",
+		"XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME":
+		return true
+	}
+	return false
 }
 
-// schemes are the words before a credential in an Authorization header.
-var schemes = []string{"bearer", "basic", "token", "apikey"}
+// isScheme reports whether a word is one that stands before a credential in an
+// Authorization header.
+func isScheme(word string) bool {
+	switch strings.ToLower(word) {
+	case "bearer", "basic", "token", "apikey":
+		return true
+	}
+	return false
+}
 
 // show returns a literal part as it may be shown.
 func show(text string, how sight) string {
@@ -92,7 +102,7 @@ func show(text string, how sight) string {
 		}
 		return maskURLs(secret.MaskTokens(text))
 	}
-	if scheme, rest, ok := strings.Cut(text, " "); ok && slices.Contains(schemes, strings.ToLower(scheme)) {
+	if scheme, rest, ok := strings.Cut(text, " "); ok && isScheme(scheme) {
 		if strings.TrimSpace(rest) == "" {
 			return text
 		}
@@ -175,7 +185,7 @@ func whole(name string, t secret.Text) secret.Text {
 	secrets := t.Secrets()
 	if value != "" && (secretName.MatchString(name) || !harmless.MatchString(value)) {
 		secrets = append(secrets, secret.New(value))
-		if _, token, ok := strings.Cut(value, " "); ok && strings.Contains(t.String(), " ") && isScheme(value) {
+		if token := bearer(value); token != "" {
 			secrets = append(secrets, secret.New(token))
 		}
 	}
@@ -190,11 +200,13 @@ func whole(name string, t secret.Text) secret.Text {
 
 var digits = regexp.MustCompile(`^[0-9]{1,6}$`)
 
-// isScheme reports whether a header's value is a scheme of authorization and a
-// token.
-func isScheme(value string) bool {
+// bearer returns the token of a header's value that is a scheme and a token, or "".
+func bearer(value string) string {
 	scheme, token, ok := strings.Cut(value, " ")
-	return ok && token != "" && !strings.Contains(token, " ") && slices.Contains(schemes, strings.ToLower(scheme))
+	if !ok || strings.Contains(token, " ") || !isScheme(scheme) {
+		return ""
+	}
+	return token
 }
 
 // argSecrets finds the arguments that follow a flag with a secret's name, or
@@ -218,11 +230,7 @@ func argSecrets(args []secret.Text) {
 			header, rest, ok := strings.Cut(value, ":")
 			if name := header[strings.LastIndexAny(header, "= ")+1:]; ok && rest != "" && !strings.HasPrefix(rest, "//") && secretName.MatchString(name) && !strings.ContainsAny(name, "/\\") {
 				rest = strings.TrimSpace(rest)
-				args[i] = hide(arg, rest)
-				if isScheme(rest) {
-					_, token, _ := strings.Cut(rest, " ")
-					args[i] = hide(args[i], token)
-				}
+				args[i] = hide(hide(arg, rest), bearer(rest))
 			}
 		}
 	}

@@ -87,19 +87,12 @@ func (d *Decoder) Decode(n *Node, into any, name string) {
 	d.value(n, reflect.ValueOf(into).Elem())
 }
 
-var (
-	unmarshalerType = reflect.TypeFor[Unmarshaler]()
-	nodeType        = reflect.TypeFor[*Node]()
-	posType         = reflect.TypeFor[Pos]()
-	durationType    = reflect.TypeFor[time.Duration]()
-)
-
 func (d *Decoder) value(n *Node, v reflect.Value) {
 	switch {
-	case v.Type() == nodeType:
+	case v.Type() == reflect.TypeFor[*Node]():
 		v.Set(reflect.ValueOf(n))
 		return
-	case v.CanAddr() && v.Addr().Type().Implements(unmarshalerType):
+	case v.CanAddr() && v.Addr().Type().Implements(reflect.TypeFor[Unmarshaler]()):
 		v.Addr().Interface().(Unmarshaler).UnmarshalNode(d, n)
 		return
 	case isAt(v.Type()):
@@ -111,7 +104,7 @@ func (d *Decoder) value(n *Node, v reflect.Value) {
 		return
 	case n.Kind == Null: // a key with nothing after it is a key not given
 		return
-	case v.Type() == durationType:
+	case v.Type() == reflect.TypeFor[time.Duration]():
 		d.duration(n, v)
 		return
 	}
@@ -268,6 +261,16 @@ type field struct {
 	required bool
 }
 
+// Keys returns the keys that Decode knows for a struct type, other spellings
+// included.
+func Keys[T any]() []string {
+	var keys []string
+	for _, f := range fields(reflect.TypeFor[T]()) {
+		keys = append(keys, f.keys...)
+	}
+	return keys
+}
+
 func fields(t reflect.Type) []field {
 	var fs []field
 	for i := range t.NumField() {
@@ -334,9 +337,9 @@ func (d *Decoder) structure(n *Node, v reflect.Value) {
 func place(v reflect.Value, pos Pos) {
 	for i := range v.NumField() {
 		switch sf := v.Type().Field(i); {
-		case sf.Tag.Get("key") == "@" && sf.Type == posType:
+		case sf.Tag.Get("key") == "@" && sf.Type == reflect.TypeFor[Pos]():
 			v.Field(i).Set(reflect.ValueOf(pos))
-		case sf.Anonymous && sf.IsExported() && sf.Tag.Get("key") == "" && sf.Type.Kind() == reflect.Struct && sf.Type != posType:
+		case sf.Anonymous && sf.IsExported() && sf.Tag.Get("key") == "" && sf.Type.Kind() == reflect.Struct && sf.Type != reflect.TypeFor[Pos]():
 			place(v.Field(i), pos)
 		}
 	}
@@ -377,11 +380,11 @@ func find(fs []field, key string) int {
 }
 
 func isAt(t reflect.Type) bool {
-	return t.Kind() == reflect.Struct && t.PkgPath() == posType.PkgPath() && strings.HasPrefix(t.Name(), "At[")
+	return t.Kind() == reflect.Struct && t.PkgPath() == reflect.TypeFor[Pos]().PkgPath() && strings.HasPrefix(t.Name(), "At[")
 }
 
 func isNamed(t reflect.Type) bool {
-	return t.Kind() == reflect.Struct && t.PkgPath() == posType.PkgPath() && strings.HasPrefix(t.Name(), "Named[")
+	return t.Kind() == reflect.Struct && t.PkgPath() == reflect.TypeFor[Pos]().PkgPath() && strings.HasPrefix(t.Name(), "Named[")
 }
 
 func snakeCase(key string) string {
