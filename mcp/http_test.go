@@ -408,6 +408,7 @@ func TestHTTPOwnStream(t *testing.T) {
 		"aborted": func(http.ResponseWriter, *http.Request) {
 			panic(http.ErrAbortHandler)
 		},
+		"hangs": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
 		"malformed": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			fmt.Fprint(w, "no field\ndata: no json\n\n")
@@ -540,5 +541,64 @@ func TestHTTPLegacy(t *testing.T) {
 	eventually(t, func() bool { return text(r.call("cancelled", "")) == "1" }) // K37
 	if _, err := r.Ping(t.Context(), "a"); err != nil {
 		t.Error(err)
+	}
+}
+
+// The stream of a server's own messages is opened again where it broke off, from
+// the last id, and a ping on it is answered (K15).
+func TestHTTPOwnStreamResumes(t *testing.T) {
+	streams, pongs := make(chan string, 9), make(chan string, 9)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.Method {
+		case http.MethodGet:
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprint(w, "id: e7\ndata: {\"jsonrpc\":\"2.0\",\"id\":\"hb-1\",\"method\":\"ping\"}\n\n")
+			streams <- r.Header.Get("Last-Event-ID")
+		case http.MethodPost:
+			m := received(r)
+			if string(m.ID) == `"hb-1"` {
+				pongs <- m.Method
+				w.WriteHeader(http.StatusAccepted)
+				return
+			}
+			reply(w, m, legacy)
+		}
+	}))
+	defer s.Close()
+	defer s.CloseClientConnections()
+	start(t, settings(remote("a", s.URL))).connected()
+	if first, second := <-streams, <-streams; first != "" || second != "e7" {
+		t.Errorf("opened from %q, then from %q", first, second)
+	}
+	if m := <-pongs; m != "" {
+		t.Errorf("the ping was answered with %q", m)
+	}
+}
+
+// K45: an answer whose stream breaks off is fetched from where it was.
+func TestHTTPAnswerResumes(t *testing.T) {
+	var id json.RawMessage
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method == http.MethodGet && r.Header.Get("Last-Event-ID") == "7":
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprintf(w, "data: %s\n\n", answer(message{ID: id}, legacy["tools/call"]))
+		case r.Method == http.MethodPost:
+			m := received(r)
+			if m.Method == "tools/call" {
+				id = m.ID
+				w.Header().Set("Content-Type", "text/event-stream")
+				fmt.Fprint(w, "id: 7\nretry: 10\ndata:\n\n")
+				return
+			}
+			reply(w, m, legacy)
+		default:
+			w.WriteHeader(http.StatusMethodNotAllowed)
+		}
+	}))
+	defer s.Close()
+	defer s.CloseClientConnections()
+	if got := text(start(t, settings(remote("a", s.URL))).connected().call("note", "")); got != "noted" {
+		t.Error(got)
 	}
 }

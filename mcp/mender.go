@@ -10,7 +10,6 @@ import (
 	"mime"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -35,7 +34,6 @@ type mender struct {
 
 	calls     calls
 	handshake handshake
-	streamed  atomic.Bool // whether there was a stream for the server's own messages
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -69,6 +67,10 @@ func (m *mender) post(req *http.Request) (*http.Response, error) {
 		return m.tell(req)
 	case m.handshake.cancelled(call):
 		return respond(req, http.StatusAccepted, nil), nil
+	case call.Method == methodCancelled: // which a close may have to wait for
+		ctx, cancel := context.WithTimeout(req.Context(), m.shutdown)
+		defer cancel()
+		return m.tell(req.WithContext(ctx))
 	case !call.IsCall():
 		return m.tell(req)
 	}
@@ -232,52 +234,25 @@ func setMessage(resp *http.Response, msg jsonrpc.Message) {
 	resp.Body = io.NopCloser(bytes.NewReader(data))
 }
 
-// stream opens the stream for the server's own messages, or resumes that of an
-// answer. That there is none is no reason to end the session.
+// stream opens the stream for the server's own messages, or resumes that of an answer.
 func (m *mender) stream(req *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithCancel(req.Context())
-	timer := time.AfterFunc(streamLimit, cancel)
-	resp, err := m.next.RoundTrip(req.WithContext(ctx))
-	timer.Stop()
-	ok := err == nil && resp.StatusCode == http.StatusOK
-	if ok {
-		kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-		ok = kind == "text/event-stream"
-		resp.Header.Set("Content-Type", kind)
-	}
 	ex := exchangeOf(req.Context())
-	own := ex == nil || ex.connecting
-	if own {
-		ex = nil
-	}
-	switch {
-	case ok:
-		m.streamed.CompareAndSwap(false, own)
-		resp.Body = &closing{m.mendStream(resp.Body, ex), cancel}
-		return resp, nil
-	case !own || (err == nil && passed(resp.StatusCode) && resp.StatusCode < 400):
-		if err != nil {
-			cancel()
-			return nil, err
-		}
-		resp.Body = &closing{resp.Body, cancel}
+	if ex == nil || ex.connecting {
+		resp := respond(req, http.StatusOK, &ownStream{next: m.next, mend: m.mendStream, req: req})
+		resp.Header.Set("Content-Type", "text/event-stream")
 		return resp, nil
 	}
-	cancel()
-	if err == nil {
-		drop(resp)
+	resp, err := m.next.RoundTrip(req)
+	if err == nil && isStream(resp) {
+		resp.Body = m.mendStream(resp.Body, ex)
 	}
-	if err := req.Context().Err(); err != nil {
-		return nil, err
-	}
-	if !m.streamed.Load() {
-		return respond(req, http.StatusMethodNotAllowed, nil), nil
-	}
-	// The stream was there and can't be had again: calls may still be
-	// answered, so the SDK gets one on which nothing comes.
-	resp = respond(req, http.StatusOK, silence{req.Context()})
-	resp.Header.Set("Content-Type", "text/event-stream")
-	return resp, nil
+	return resp, err
+}
+
+// isStream reports whether an answer is a stream of events.
+func isStream(resp *http.Response) bool {
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	return resp.StatusCode == http.StatusOK && kind == "text/event-stream"
 }
 
 // farewell ends the session at the server, in bounded time.
@@ -313,24 +288,3 @@ func drop(resp *http.Response) {
 func snippet(data []byte) string {
 	return oneLine(string(data[:min(len(data), 2*maxDetail)]), maxDetail)
 }
-
-// closing is a body whose end cancels the context of its request.
-type closing struct {
-	io.ReadCloser
-	cancel context.CancelFunc
-}
-
-func (c *closing) Close() error {
-	defer c.cancel()
-	return c.ReadCloser.Close()
-}
-
-// silence is a body on which nothing comes until its context ends.
-type silence struct{ ctx context.Context }
-
-func (s silence) Read([]byte) (int, error) {
-	<-s.ctx.Done()
-	return 0, s.ctx.Err()
-}
-
-func (s silence) Close() error { return nil }

@@ -18,7 +18,6 @@ import (
 
 const (
 	dialLimit   = 10 * time.Second // to connect to one address
-	streamLimit = 5 * time.Second  // to the header of a stream for the server's own messages
 	maxHeader   = 64 << 10
 	maxRedirect = 5
 )
