@@ -1,6 +1,7 @@
 package crew
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -249,7 +250,8 @@ func isYAML(path string) bool {
 // reason returns what an error of the file system says without the path, which
 // the place names.
 func reason(err error) string {
-	if pe, ok := err.(*fs.PathError); ok {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
 		return pe.Err.Error()
 	}
 	return err.Error()

@@ -1,6 +1,7 @@
 package crew
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -209,7 +210,8 @@ func (r *reader) file(path string) (n *strict.Node, ok bool) {
 	before := len(r.issues)
 	data, err := readFile(path, maxFile)
 	if err != nil {
-		if issue, is := err.(Issue); is {
+		var issue Issue
+		if errors.As(err, &issue) {
 			r.issues = append(r.issues, issue)
 		} else {
 			r.fail(Pos{File: path}, CodeUnreadable, reason(err), "")

@@ -2,6 +2,7 @@ package crew
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"time"
 	"unicode"
@@ -288,7 +289,8 @@ func (j *jsonText) UnmarshalNode(d *strict.Decoder, n *strict.Node) {
 		var object map[string]json.RawMessage
 		if err := json.Unmarshal([]byte(n.Text), &object); err != nil || object == nil {
 			message := d.Path() + ": not a JSON object"
-			if se, ok := err.(*json.SyntaxError); ok {
+			var se *json.SyntaxError
+			if errors.As(err, &se) {
 				message += ": " + se.Error()
 			}
 			d.Fail(n.Pos, strict.CodeBadValue, message, "")

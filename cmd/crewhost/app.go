@@ -122,7 +122,7 @@ func newSession(ctx *cli.Context, c *console, anchor string) (*session, error) {
 	if !ok {
 		l = slog.LevelDebug
 	}
-	s.log = slog.New(tint.NewHandler(c.err, &tint.Options{Level: l, NoColor: !c.colour(), TimeFormat: "15:04:05.000"}))
+	s.log = slog.New(tint.NewTextHandler(c.err, &tint.Options{Level: l, NoColor: !c.colour(), TimeFormat: "15:04:05.000"}))
 	s.progress = newProgress(c.err, c.colour())
 
 	settings, err := config.Load(config.Source{

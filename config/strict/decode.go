@@ -356,13 +356,9 @@ func (d *Decoder) unknown(e Entry, fs []field) {
 		all = append(all, f.keys...)
 		usual = append(usual, f.keys[0])
 	}
-	hint := ""
-	if near := Nearest(e.Key, usual); near != "" && !strings.Contains(e.Key, "_") {
-		hint = DidYouMean(e.Key, usual)
-	} else if near := Nearest(e.Key, all); near != "" {
+	hint := DidYouMean(e.Key, usual)
+	if strings.Contains(e.Key, "_") && Nearest(e.Key, all) != "" {
 		hint = DidYouMean(e.Key, all)
-	} else {
-		hint = DidYouMean(e.Key, usual)
 	}
 	d.Fail(e.KeyPos, CodeUnknownKey, fmt.Sprintf("unknown key %s%s", Quote(e.Key), d.in()), hint)
 }

@@ -86,7 +86,7 @@ func (p *Process) gone(deadline time.Time) bool {
 		if time.Now().Add(pause).After(deadline) {
 			return false
 		}
-		time.Sleep(pause)
+		time.Sleep(pause) //nolint:forbidigo // the end of another's process is no event
 	}
 }
 

@@ -176,7 +176,7 @@ func listen(r io.Reader) map[string]mark {
 // marker.
 func avenge(trees map[string]mark) error {
 	deadline := time.Now().Add(avengeTimeout)
-	for nobody := 0; len(trees) > 0 && nobody < 2; time.Sleep(10 * time.Millisecond) {
+	for nobody := 0; len(trees) > 0 && nobody < 2; time.Sleep(10 * time.Millisecond) { //nolint:forbidigo // the end of another's process is no event
 		all := processes(0)
 		nobody++
 		var left []int

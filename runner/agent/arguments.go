@@ -108,9 +108,9 @@ func notJSON(err error) error {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return errors.New("the arguments are not complete JSON: they end too early")
 	case errors.As(err, &syntax):
-		return fmt.Errorf("the arguments are not JSON: %v, at byte %d", err, syntax.Offset)
+		return fmt.Errorf("the arguments are not JSON: %w, at byte %d", err, syntax.Offset)
 	default:
-		return fmt.Errorf("the arguments are not JSON: %v", err)
+		return fmt.Errorf("the arguments are not JSON: %w", err)
 	}
 }
 

@@ -96,7 +96,7 @@ func readAll(ctx context.Context, fsys *mount.FS, path string) ([]byte, error) {
 
 // contextReader reads until ctx ends.
 type contextReader struct {
-	ctx context.Context
+	ctx context.Context //nolint:containedctx // Read has no other way to it
 	r   io.Reader
 }
 

@@ -134,7 +134,7 @@ func plainPath(path string) string {
 // selection applies the segments of a query. It does itself what visits members
 // of objects, in the order of their names, and leaves the rest to the library.
 type selection struct {
-	ctx  context.Context
+	ctx  context.Context //nolint:containedctx // a selection lives for one query
 	root any
 }
 

@@ -262,8 +262,7 @@ func TestGuardOutcomes(t *testing.T) {
 		return tool{tools.Definition{Name: name}, func(context.Context, tools.Call) (tools.Result, error) { return res, err }}
 	}
 	panics := tool{tools.Definition{Name: "panics"}, func(context.Context, tools.Call) (tools.Result, error) {
-		var list []int
-		return tools.Text(strings.Repeat("x", list[len(list)])), nil
+		panic("the tool is broken")
 	}}
 	g := permission.NewGuard(registry(t, with("good", tools.Text("ok"), nil), with("bad", tools.Failure("no"), nil),
 		with("gone", tools.Result{}, boom), panics), allowAll(t), nil)

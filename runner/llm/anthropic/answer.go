@@ -19,7 +19,7 @@ import (
 // no JSON, and a call that was cut would look whole (K71); so the text of the
 // inputs is kept beside it.
 func readStream(events *ssestream.Stream[anthropic.MessageStreamEventUnion], deliver func(llm.Delta)) (*llm.Response, error) {
-	defer events.Close()
+	defer func() { _ = events.Close() }() // what was read counts, not how it is let go
 	var msg anthropic.Message
 	inputs := map[int64]*strings.Builder{}
 	stopped := false
@@ -82,7 +82,7 @@ func response(msg *anthropic.Message, inputs map[int64]*strings.Builder) *llm.Re
 	res := &llm.Response{
 		Message: llm.Message{Role: llm.RoleAssistant},
 		Usage:   tokens(msg),
-		Model:   string(msg.Model),
+		Model:   msg.Model,
 	}
 	var blocks []json.RawMessage
 	keep := false

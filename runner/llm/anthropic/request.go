@@ -19,10 +19,10 @@ const jsonObjectPrompt = "Answer with exactly one JSON object and nothing around
 // params says req in the API's terms; the options hold what the SDK's parameters
 // have no field for.
 func (m *Model) params(req llm.Request) (anthropic.MessageNewParams, []option.RequestOption, error) {
-	p := anthropic.MessageNewParams{Model: anthropic.Model(m.model), MaxTokens: DefaultMaxTokens}
+	p := anthropic.MessageNewParams{Model: m.model, MaxTokens: DefaultMaxTokens}
 	var options []option.RequestOption
 	if req.Model != "" {
-		p.Model = anthropic.Model(req.Model)
+		p.Model = req.Model
 	}
 	if p.Model == "" {
 		return p, nil, fmt.Errorf("no model is named")
