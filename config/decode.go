@@ -238,7 +238,7 @@ func (l *loader) keyText(x *expander, k strict.At[apiKey], where string) secret.
 	case len(parts) == 1 && parts[0].name != "":
 		return secret.Ref{Source: secret.FromEnv, Name: parts[0].name, Value: secret.New(parts[0].fallback)}
 	case len(parts) == 1:
-		if k.Pos.Line > 0 {
+		if k.Line > 0 {
 			l.warn(k.Pos, "%s is written out; name a variable that holds it: ${NAME}", where)
 		}
 		return secret.Ref{Source: secret.FromLiteral, Value: secret.New(parts[0].text)}

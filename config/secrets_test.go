@@ -26,12 +26,13 @@ mcp:
   servers:
     a:
       command: run-${VAR}
-      args: [`+s1+`, --token, hunter-3, "--api-key=hunter-4", -H, "Authorization: Bearer hunter-5", "postgres://me:hunter-6@db/x?sslkey=hunter-7", "${VAR}", "--header=X-Api-Key: hunter-8", --password, "${NOPE:-hunter-9}"]
+      args: [`+s1+`, --token, hunter-3, "--api-key=hunter-4", -H, "Authorization: Bearer hunter-5", "postgres://me:hunter-6@db/x?sslkey=hunter-7", "${VAR}", "--header=X-Api-Key: hunter-8", --password, "${NOPE:-hunter-9}",
+        "--token=hunter-11${VAR}", --secret, "hunter-12${VAR:-hunter-13}", "https://${VAR}:hunter-14@h/?a=${VAR}&key=hunter-15", "${URL}?key=hunter-16", "https://${VAR}:${VAR}@h/?k=${VAR}&port=${PORT:-80}"]
       env: {TOKEN: `+s1+`, PLAIN: literal-env, V: "x${VAR}y", D: "${NOPE:-default-env}", DB_LOGIN: swordfish, LOG: debug}
     b:
       url: https://u:`+s2+`@mcp.example.com/mcp?key=`+s1+`&v=${VAR}&page=
       headers: {Authorization: Bearer `+s1+`, X-Key: "${VAR}", Cookie: "a=b; c=hunter-10", Accept: application/json}
-`, "VAR="+s3)
+`, "VAR="+s3, "URL=https://h.example.com/")
 	shown := fmt.Sprintf("%v %+v %#v", s, s, s)
 	for _, encode := range []func(any) ([]byte, error){json.Marshal, yaml.Marshal} {
 		out, err := encode(s)
@@ -45,6 +46,7 @@ mcp:
 	r.Add(s.Secrets()...)
 	for _, hidden := range []string{
 		s1, s2, "p@ss-word1", s3, "tok-as-user", "hunter-3", "hunter-4", "hunter-5", "hunter-6", "hunter-7", "hunter-8", "hunter-9", "hunter-10",
+		"hunter-15", "hunter-16",
 		"literal-env", "default-env", "swordfish",
 	} {
 		if i := strings.Index(shown, hidden); i >= 0 {
@@ -53,6 +55,9 @@ mcp:
 		if got := r.Redact("a " + hidden + " b"); got != "a ••• b" {
 			t.Errorf("%s is not redacted: %s", hidden, got)
 		}
+	}
+	if strings.Contains(shown, "hunter") {
+		t.Error("a default that is not used is shown")
 	}
 	for _, plain := range []string{"debug", "application/json", "llm.example.com", "postgres://"} {
 		if got := r.Redact(plain); got != plain {
@@ -67,6 +72,7 @@ mcp:
 	if diff := cmp.Diff([]string{
 		"•••", "--token", "•••", "--api-key=•••", "-H", "Authorization: •••", "postgres://•••@db/x?sslkey=•••", "${VAR}",
 		"--header=X-Api-Key: •••", "--password", "${NOPE:-•••}",
+		"--token=•••${VAR}", "--secret", "•••${VAR:-•••}", "https://•••@h/?a=${VAR}&key=•••", "${URL}?key=•••", "https://${VAR}:${VAR}@h/?k=${VAR}&port=${PORT:-80}",
 	}, args); diff != "" {
 		t.Error(diff)
 	}

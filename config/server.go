@@ -218,7 +218,7 @@ func (l *loader) http(x *expander, doc serverDocument, s *Server) {
 			}
 		}
 		v := l.variable(x, h, where+"headers."+shown(h.Key))
-		if strings.ContainsAny(v.Value.Reveal(), "\r\n\x00") {
+		if strings.ContainsAny(v.Value.Reveal(), "\r\n") {
 			x.d.Fail(h.V.Pos, strict.CodeBadValue, where+"headers."+shown(h.Key)+" holds a line break", "")
 		}
 		s.Headers = append(s.Headers, v)
@@ -229,11 +229,7 @@ func (l *loader) variable(x *expander, v strict.Named[strict.At[scalar]], where 
 	if !v.V.Set {
 		x.d.Fail(v.V.Pos, strict.CodeMissing, where+" has no value", `write "" for an empty one`)
 	}
-	t := x.text(v.V, where, hiddenText)
-	if strings.Contains(t.Reveal(), "\x00") {
-		x.d.Fail(v.V.Pos, strict.CodeBadValue, where+" holds a NUL character", "")
-	}
-	return Variable{Name: v.Key, Value: whole(v.Key, t)}
+	return Variable{Name: v.Key, Value: whole(v.Key, x.text(v.V, where, hiddenText))}
 }
 
 // checkURL reports a text that is not the URL of an HTTP server. It does not show

@@ -39,13 +39,16 @@ func (x *expander) text(f strict.At[scalar], where string, how sight) secret.Tex
 		x.d.Fail(f.Pos, CodeVariable, where+": "+problem, "known are ${NAME}, ${NAME:-default} and ${env:NAME}; $${…} is the text ${…}")
 		return secret.Text{}
 	}
-	var value, shown strings.Builder
+	if strings.Contains(string(f.V), delim) {
+		x.d.Fail(f.Pos, strict.CodeBadValue, where+" holds a NUL character", "")
+		return secret.Text{}
+	}
+	var value strings.Builder
 	var secrets []secret.Value
 	unset := false
 	for _, p := range parts {
 		if p.name == "" {
 			value.WriteString(p.text)
-			shown.WriteString(show(p.text, how))
 			continue
 		}
 		v, given, ok := x.env.value(p)
@@ -61,17 +64,76 @@ func (x *expander) text(f strict.At[scalar], where string, how sight) secret.Tex
 		if given && !isPublic(p.name) {
 			secrets = append(secrets, secret.New(v))
 		}
-		if p.fallback != "" {
-			shown.WriteString("${" + p.name + ":-" + show(p.fallback, how) + "}")
-		} else {
-			shown.WriteString(p.text)
-		}
 	}
 	if unset {
 		return secret.Text{} // what is left is not what was meant
 	}
-	return secret.NewText(shown.String(), value.String(), append(secrets, credentials(value.String())...)...)
+	shown := veil(parts)
+	if how == plainText {
+		shown = show(parts)
+	}
+	return secret.NewText(shown, value.String(), append(secrets, credentials(value.String())...)...)
 }
+
+// veil returns parts as they may be shown where all that is literal may be
+// secret: a word such as Bearer, and the names of variables.
+func veil(parts []part) string {
+	var b strings.Builder
+	for i, p := range parts {
+		switch {
+		case p.name != "" && p.fallback != "":
+			b.WriteString("${" + p.name + ":-" + secret.Mask + "}")
+		case p.name != "":
+			b.WriteString(p.text)
+		default:
+			scheme, rest, ok := strings.Cut(p.text, " ")
+			if i == 0 && ok && isScheme(scheme) {
+				b.WriteString(scheme + " ")
+				p.text = strings.TrimSpace(rest)
+			}
+			if p.text != "" {
+				b.WriteString(secret.Mask)
+			}
+		}
+	}
+	return b.String()
+}
+
+// show returns parts as they may be shown where only a URL's credentials and
+// tokens of well-known shape are secret. A variable is one sign while they are
+// looked for, since a credential may stand beside it.
+func show(parts []part) string {
+	var b strings.Builder
+	for i, p := range parts {
+		if p.name == "" {
+			b.WriteString(p.text)
+		} else {
+			b.WriteString(delim + strconv.Itoa(i) + delim)
+		}
+	}
+	text := b.String()
+	if bareToken.MatchString(text) {
+		return secret.Mask
+	}
+	text = maskURLs(secret.MaskTokens(text))
+	return placeholder.ReplaceAllStringFunc(text, func(m string) string {
+		i, err := strconv.Atoi(strings.Trim(m, delim))
+		if err != nil || i >= len(parts) {
+			return secret.Mask
+		}
+		if p := parts[i]; p.fallback != "" {
+			return "${" + p.name + ":-" + show([]part{{text: p.fallback}}) + "}"
+		}
+		return parts[i].text
+	})
+}
+
+// placeholder stands for a variable while a text is searched; onlyPlaceholders
+// is a credential that is made of variables alone.
+var (
+	placeholder      = regexp.MustCompile(`\x00[0-9]+\x00`)
+	onlyPlaceholders = regexp.MustCompile(`^(?:\x00[0-9]+\x00|:)+$`)
+)
 
 // isPublic reports whether a variable's value is no secret: a log in which the
 // home folder is masked says little.
@@ -94,45 +156,29 @@ func isScheme(word string) bool {
 	return false
 }
 
-// show returns a literal part as it may be shown.
-func show(text string, how sight) string {
-	if how == plainText {
-		if bareToken.MatchString(text) {
-			return secret.Mask
-		}
-		return maskURLs(secret.MaskTokens(text))
-	}
-	if scheme, rest, ok := strings.Cut(text, " "); ok && isScheme(scheme) {
-		if strings.TrimSpace(rest) == "" {
-			return text
-		}
-		return scheme + " " + secret.Mask
-	}
-	return secret.Mask
-}
+// bareToken matches a text that is nothing but a token, by how it begins.
+var bareToken = regexp.MustCompile(`^(?:sk-|gh[pousr]_|github_pat_|glpat-|xox[a-z]-|hf_|npm_|AKIA|AIza)[A-Za-z0-9_.-]{6,}$`)
 
 // credential matches where a URL keeps its credentials: the user's part and the
 // values of the query.
 var credential = regexp.MustCompile(`(://)([^/?#@\s]+)(@)|([?&][^=&#\s]+=)([^&#\s]+)`)
 
-// bareToken matches a text that is nothing but a token, by how it begins.
-var bareToken = regexp.MustCompile(`^(?:sk-|gh[pousr]_|github_pat_|glpat-|xox[a-z]-|hf_|npm_|AKIA|AIza)[A-Za-z0-9_.-]{6,}$`)
-
-// maskURLs masks the credentials of every URL in a text. It does not touch a
-// text without "://".
+// maskURLs masks the credentials of every URL in a text, but for those that are
+// variables. It leaves a text alone that is no URL.
 func maskURLs(text string) string {
-	if !strings.Contains(text, "://") {
-		// The rest of a URL whose beginning was a variable.
-		if i := strings.IndexByte(text, '?'); i < 0 || !strings.Contains(text[i:], "=") {
-			return text
-		}
+	if !strings.Contains(text, "://") && !strings.HasPrefix(text, delim) { // a variable may hold how the URL begins
+		return text
 	}
 	return credential.ReplaceAllStringFunc(text, func(m string) string {
-		if strings.HasPrefix(m, "://") {
-			return "://" + secret.Mask + "@"
+		before, after := "://", "@"
+		if !strings.HasPrefix(m, before) {
+			name, _, _ := strings.Cut(m, "=")
+			before, after = name+"=", ""
 		}
-		name, _, _ := strings.Cut(m, "=")
-		return name + "=" + secret.Mask
+		if onlyPlaceholders.MatchString(strings.TrimSuffix(strings.TrimPrefix(m, before), after)) {
+			return m
+		}
+		return before + secret.Mask + after
 	})
 }
 
@@ -230,17 +276,32 @@ func argSecrets(args []secret.Text) {
 			header, rest, ok := strings.Cut(value, ":")
 			if name := header[strings.LastIndexAny(header, "= ")+1:]; ok && rest != "" && !strings.HasPrefix(rest, "//") && secretName.MatchString(name) && !strings.ContainsAny(name, "/\\") {
 				rest = strings.TrimSpace(rest)
-				args[i] = hide(hide(arg, rest), bearer(rest))
+				args[i] = hide(arg, rest, bearer(rest))
 			}
 		}
 	}
 }
 
-// hide makes a part of a text secret.
-func hide(t secret.Text, part string) secret.Text {
+// hide makes a part of a text secret, and also what is within that part.
+func hide(t secret.Text, part string, within ...string) secret.Text {
 	if part == "" {
 		return t
 	}
-	shown := strings.ReplaceAll(t.String(), part, secret.Mask)
-	return secret.NewText(shown, t.Reveal(), append(t.Secrets(), secret.New(part))...)
+	shown := t.String()
+	if strings.Contains(shown, part) {
+		shown = strings.ReplaceAll(shown, part, secret.Mask)
+	} else { // variables stand in the part
+		before := t.Reveal()[:max(0, strings.Index(t.Reveal(), part))]
+		rest, ok := strings.CutPrefix(shown, before)
+		if !ok {
+			before, rest = "", shown
+		}
+		parts, _ := parse(rest)
+		shown = before + veil(parts)
+	}
+	secrets := append(t.Secrets(), secret.New(part))
+	for _, s := range within {
+		secrets = append(secrets, secret.New(s))
+	}
+	return secret.NewText(shown, t.Reveal(), secrets...)
 }

@@ -61,7 +61,7 @@ word: {word: w}
 		t.Fatalf("order lost: %+v", doc.Servers)
 	}
 	b := doc.Servers[0]
-	if b.KeyPos.String() != "t.yaml:3:3" || b.V.Pos.String() != "t.yaml:3:6" || b.V.Command.Pos.String() != "t.yaml:3:16" {
+	if b.KeyPos.String() != "t.yaml:3:3" || b.V.Pos.String() != "t.yaml:3:6" || b.V.Command.String() != "t.yaml:3:16" {
 		t.Errorf("places: %s %s %s", b.KeyPos, b.V.Pos, b.V.Command.Pos)
 	}
 	if b.V.Wait != 90*time.Second || b.V.Retries == nil || *b.V.Retries != 0 || *b.V.Heat != 1 || !b.V.On || b.V.Args[1].V != "q" {

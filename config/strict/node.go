@@ -320,7 +320,7 @@ func (n *nesting) byte(b byte) bool {
 	case '[', '{':
 		n.depth++
 	case ']', '}':
-		n.depth--
+		n.depth = max(0, n.depth-1) // a stray one is the parser's business
 	}
 	return n.depth <= n.limit
 }

@@ -8,7 +8,7 @@
 //
 //	node, issues := strict.Parse("crew.yaml", data, strict.Limits{})
 //	var doc struct {
-//		Name strict.String `key:"name"`
+//		Name strict.At[string] `key:"name,required"`
 //	}
 //	issues = append(issues, strict.Decode(node, &doc)...)
 package strict
@@ -53,7 +53,7 @@ type Issue struct {
 // Error returns the issue as a line: place, message, hint, code.
 func (i Issue) Error() string {
 	var b strings.Builder
-	if place := i.Pos.String(); place != "" {
+	if place := i.String(); place != "" {
 		b.WriteString(place + ": ")
 	}
 	b.WriteString(i.Message)

@@ -56,8 +56,6 @@ func (p *parser) tomlNesting(data []byte) (at int, ok bool) {
 			}
 		case b == '"' || b == '\'':
 			i = tomlString(data, i)
-		case b == '\n' && n.depth < 0:
-			n.depth = 0
 		case !n.byte(b):
 			return i, false
 		}
