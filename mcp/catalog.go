@@ -148,18 +148,23 @@ func (b *builder) schema(tool string, schema json.RawMessage) json.RawMessage {
 	return json.RawMessage(anyObject)
 }
 
-// description is the text without what is not to be seen (R4), and within its limit.
+// description is the text within its limit, and readable.
 func (b *builder) description(tool, s string) string {
-	s = strings.Map(func(r rune) rune {
+	s = readable(s)
+	if len(s) > maxDescription {
+		b.warn("the description of the tool %q was cut: it has %d bytes", tool, len(s))
+	}
+	return cut(s, maxDescription)
+}
+
+// readable is s without what is not to be seen (R4).
+func readable(s string) string {
+	return strings.Map(func(r rune) rune {
 		if unprintable(r) && r != '\n' && r != '\t' {
 			return -1
 		}
 		return r
 	}, strings.ToValidUTF8(s, "�"))
-	if len(s) > maxDescription {
-		b.warn("the description of the tool %q was cut: it has %d bytes", tool, len(s))
-	}
-	return cut(s, maxDescription)
 }
 
 // unprintable reports whether r is a control character, or one that is not

@@ -24,8 +24,10 @@ const (
 	// maxKept is the longest buffer that is kept from one line to the next.
 	maxKept = 1 << 20
 
-	// firstBytes is how much of a strange line is shown.
+	// firstBytes is how much of a strange line is shown. More of it is kept
+	// until secrets are masked: half of one is not recognised any more.
 	firstBytes = 80
+	keptBytes  = 4 << 10
 )
 
 // contentLength is the header of the framing that language servers use.
@@ -36,9 +38,10 @@ var contentLength = regexp.MustCompile(`(?i)^content-length\s*:\s*[0-9]+$`)
 // recognised for what it is (K17); of a line beyond the limit only its id is
 // read, so that the one request that it answers fails (K35).
 type frameReader struct {
-	r     *bufio.Reader
-	limit int
-	stray func(line []byte) // told of each line that is passed over
+	r      *bufio.Reader
+	limit  int
+	stray  func(line []byte)     // told of each line that is passed over
+	redact func(s string) string // masks secrets in what is shown
 
 	line   []byte
 	queue  []jsonrpc.Message // the rest of a batch
@@ -47,8 +50,8 @@ type frameReader struct {
 	open   outline           // of pieces
 }
 
-func newFrameReader(r io.Reader, limit int, stray func(line []byte)) *frameReader {
-	return &frameReader{r: bufio.NewReaderSize(r, 64<<10), limit: limit, stray: stray}
+func newFrameReader(r io.Reader, limit int, redact func(string) string, stray func(line []byte)) *frameReader {
+	return &frameReader{r: bufio.NewReaderSize(r, 64<<10), limit: limit, redact: redact, stray: stray}
 }
 
 // next returns the next message. The error is that of the stream, or a *fault if
@@ -90,7 +93,7 @@ func (f *frameReader) read() (line []byte, long *outline, err error) {
 		} else if f.line = append(f.line, chunk...); len(f.line) > f.limit {
 			long = new(outline)
 			long.write(f.line)
-			f.line = bytes.Clone(f.line[:firstBytes])
+			f.line = bytes.Clone(f.line[:min(len(f.line), keptBytes)])
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			return f.line, long, err
@@ -113,7 +116,7 @@ func (f *frameReader) take(line []byte) error {
 	}
 	if f.pieces == nil {
 		if !f.spoken && contentLength.Match(line) {
-			return notLines(line)
+			return f.notLines(line)
 		}
 		// An answer that can't be used fails its request at once.
 		whole := new(outline)
@@ -141,7 +144,7 @@ func (f *frameReader) take(line []byte) error {
 		pieces := f.pieces
 		f.pieces = nil
 		if _, ok := parse(pieces); ok {
-			return notLines(pieces)
+			return f.notLines(pieces)
 		}
 		f.stray(pieces)
 	case len(f.pieces) > maxPieces:
@@ -152,9 +155,12 @@ func (f *frameReader) take(line []byte) error {
 }
 
 // notLines is the fault of a server that frames its messages in another way.
-func notLines(line []byte) error {
-	return faultf(tools.CodeProtocolError, "stdout is not newline-delimited JSON: it begins with %q", cut(string(line), firstBytes))
+func (f *frameReader) notLines(line []byte) error {
+	return faultf(tools.CodeProtocolError, "stdout is not newline-delimited JSON: it begins with %q", cut(f.redact(head(line)), firstBytes))
 }
+
+// head is the beginning of a line, long enough to be masked before it is cut.
+func head(line []byte) string { return string(line[:min(len(line), keptBytes)]) }
 
 // parse returns the message in a line, or the messages of a batch; ok is false
 // where the line is anything else.

@@ -18,8 +18,8 @@ import (
 // frames reads all of a stream and tells what was in it, an entry each.
 func frames(stream string, limit int) []string {
 	var got []string
-	f := newFrameReader(strings.NewReader(stream), limit, func(line []byte) {
-		got = append(got, "stray "+string(bytes.TrimSpace(line)))
+	f := newFrameReader(strings.NewReader(stream), limit, asIs, func(line []byte) {
+		got = append(got, "stray "+cut(string(bytes.TrimSpace(line)), firstBytes))
 	})
 	for {
 		msg, err := f.next()
@@ -45,6 +45,8 @@ func frames(stream string, limit int) []string {
 	}
 }
 
+func asIs(s string) string { return s }
+
 func TestFrames(t *testing.T) {
 	const ok = `{"jsonrpc":"2.0","id":1,"result":{"a":1.50}}`
 	long := strings.Repeat("x", 300)
@@ -69,9 +71,9 @@ func TestFrames(t *testing.T) {
 		"an answer without id":   {`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"parse error"}}`, []string{`stray {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"parse error"}}`}},
 		"too long (K35)":         {`{"jsonrpc":"2.0","id":3,"result":"` + long + `"}` + "\n" + ok, []string{"refusal 3 mcp_result_too_large", `response 1 {"a":1.50}`}},
 		"too long, id at end":    {`{"result":{"id":9,"s":"` + long + `\"}"},"jsonrpc":"2.0","id":"s-1"}` + "\n" + ok, []string{"refusal s-1 mcp_result_too_large", `response 1 {"a":1.50}`}},
-		"too long, a request":    {`{"jsonrpc":"2.0","id":3,"method":"m","params":["` + long + `"]}` + "\n" + ok, []string{`stray {"jsonrpc":"2.0","id":3,"method":"m","params":["` + long[:80-48], `response 1 {"a":1.50}`}},
-		"too long, and no JSON":  {long + "\n" + ok, []string{"stray " + long[:80], `response 1 {"a":1.50}`}},
-		"too long and never end": {long + long, []string{"stray " + long[:80]}},
+		"too long, a request":    {`{"jsonrpc":"2.0","id":3,"method":"m","params":["` + long + `"]}` + "\n" + ok, []string{`stray {"jsonrpc":"2.0","id":3,"method":"m","params":["` + long[:80-48] + "…", `response 1 {"a":1.50}`}},
+		"too long, and no JSON":  {long + "\n" + ok, []string{"stray " + long[:80] + "…", `response 1 {"a":1.50}`}},
+		"too long and never end": {long + long, []string{"stray " + long[:80] + "…"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tt.want, frames(tt.stream, 256)); diff != "" {
@@ -92,7 +94,7 @@ func FuzzFrameReader(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		const limit = 128
-		r := newFrameReader(bytes.NewReader(stream), limit, func([]byte) {})
+		r := newFrameReader(bytes.NewReader(stream), limit, asIs, func([]byte) {})
 		for range len(stream) + 2 {
 			msg, err := r.next()
 			if err != nil {
@@ -149,7 +151,7 @@ func TestEventStream(t *testing.T) {
 		"too large, a notice": {`data: {"jsonrpc":"2.0","method":"` + strings.Repeat("x", 300) + `"}` + "\n\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := &mender{limit: 256}
+			m := &mender{limit: 256, redact: asIs}
 			got, err := io.ReadAll(m.mendStream(io.NopCloser(strings.NewReader(tt.stream)), nil))
 			if err != nil || string(got) != tt.want {
 				t.Errorf("got %q, %v\nwant %q", got, err, tt.want)
@@ -164,7 +166,7 @@ func FuzzEventStream(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, stream []byte) {
-		m := &mender{limit: 128}
+		m := &mender{limit: 128, redact: asIs}
 		out, err := io.ReadAll(m.mendStream(io.NopCloser(bytes.NewReader(stream)), nil))
 		if err != nil {
 			t.Fatal(err)

@@ -261,18 +261,24 @@ func TestHTTPContentTypes(t *testing.T) {
 			}
 		})
 	}
-	for name, notified := range map[string]func(http.ResponseWriter){
-		"202 text":  func(w http.ResponseWriter) { w.WriteHeader(202); fmt.Fprint(w, "Accepted") },
-		"204":       func(w http.ResponseWriter) { w.WriteHeader(204) },
-		"200 empty": func(http.ResponseWriter) {},
-		"500":       func(w http.ResponseWriter) { w.WriteHeader(500) },
-		"400":       func(w http.ResponseWriter) { w.WriteHeader(400) },
+	for name, notified := range map[string]http.HandlerFunc{
+		"202 text":  func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(202); fmt.Fprint(w, "Accepted") },
+		"204":       func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) },
+		"200 empty": func(http.ResponseWriter, *http.Request) {},
+		"500":       func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) },
+		"400":       func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(400) },
+		"a stream that stays open": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprint(w, ": hello\n\n")
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		},
 	} {
 		t.Run("notified "+name, func(t *testing.T) {
 			t.Parallel()
-			url := serve(t, func(w http.ResponseWriter, _ *http.Request, m message) {
+			url := serve(t, func(w http.ResponseWriter, r *http.Request, m message) {
 				if m.ID == nil {
-					notified(w)
+					notified(w, r)
 					return
 				}
 				reply(w, m, legacy)

@@ -31,6 +31,7 @@ type mender struct {
 	header   http.Header   // the configured headers
 	shutdown time.Duration // limit of the farewell
 	limit    int64         // of a body or an event, in bytes, unpacked (W4)
+	redact   func(string) string
 
 	calls     calls
 	handshake handshake
@@ -187,7 +188,7 @@ func (m *mender) answer(resp *http.Response, call *jsonrpc.Request, ex *exchange
 		setMessage(resp, answer)
 		return nil
 	case !success:
-		f := refused(resp, snippet(data))
+		f := refused(resp, m.snippet(data))
 		resp.Body = io.NopCloser(bytes.NewReader(data))
 		return f
 	case known:
@@ -195,7 +196,7 @@ func (m *mender) answer(resp *http.Response, call *jsonrpc.Request, ex *exchange
 	case len(bytes.TrimSpace(data)) == 0:
 		return faultf(tools.CodeProtocolError, "it gave no answer (HTTP status %d)", resp.StatusCode)
 	default:
-		return faultf(tools.CodeProtocolError, "its answer is not JSON-RPC but %q: %s", kind, snippet(data))
+		return faultf(tools.CodeProtocolError, "its answer is not JSON-RPC but %q: %s", kind, m.snippet(data))
 	}
 }
 
@@ -278,13 +279,16 @@ func respond(req *http.Request, status int, body io.ReadCloser) *http.Response {
 	}
 }
 
-// drop reads a little of a body, so that the connection can be used again, and closes it.
+// drop closes a body. A short one is read before, so that the connection can be
+// used again; one of unknown length may never end.
 func drop(resp *http.Response) {
-	_, _ = io.CopyN(io.Discard, resp.Body, maxSnippet)
+	if resp.ContentLength > 0 && resp.ContentLength <= maxSnippet {
+		_, _ = io.CopyN(io.Discard, resp.Body, resp.ContentLength)
+	}
 	_ = resp.Body.Close()
 }
 
 // snippet is the beginning of a body, as text.
-func snippet(data []byte) string {
-	return oneLine(string(data[:min(len(data), 2*maxDetail)]), maxDetail)
+func (m *mender) snippet(data []byte) string {
+	return oneLine(m.redact(string(data[:min(len(data), maxSnippet)])), maxDetail)
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -202,7 +201,7 @@ func listedVersion(refusal *jsonrpc.Error, asked string) string {
 // open starts what the session speaks over.
 func (s *session) open(ctx context.Context) (link, error) {
 	if s.server.Transport == config.TransportHTTP {
-		return newEndpoint(s.server, s.shutdownTimeout)
+		return newEndpoint(s.server, s.shutdownTimeout, s.masks)
 	}
 	return startPipe(ctx, s.server, s.shutdownTimeout, s.guard, s.masks, s.warn, func(line string) {
 		s.log.Debug("stderr", "line", s.masks.line(line, maxDetail))
@@ -220,10 +219,10 @@ func (s *session) identity() {
 	if r.Protocol >= firstModern {
 		r.Era = Modern
 	}
-	r.Instructions = strings.ToValidUTF8(cut(res.Instructions, maxInstructions), "�")
+	r.Instructions = cut(readable(s.masks.redact(res.Instructions)), maxInstructions)
 	if res.ServerInfo != nil {
-		r.ServerName = oneLine(res.ServerInfo.Name, maxName)
-		r.ServerVersion = oneLine(res.ServerInfo.Version, maxName)
+		r.ServerName = s.masks.line(res.ServerInfo.Name, maxName)
+		r.ServerVersion = s.masks.line(res.ServerInfo.Version, maxName)
 	}
 }
 

@@ -406,7 +406,7 @@ func (s *session) explain(ctx context.Context, ex *exchange, err error) *tools.E
 		if refusal.Code == jsonrpc.CodeMethodNotFound {
 			code = tools.CodeMethodNotFound
 		}
-		return s.wrap(code, refusalText(refusal), nil)
+		return s.wrap(code, s.refusalText(refusal), nil)
 	case errors.Is(err, sdk.ErrConnectionClosed):
 		return s.wrap(tools.CodeTransportClosed, "the connection is closed", nil)
 	default:
@@ -415,8 +415,8 @@ func (s *session) explain(ctx context.Context, ex *exchange, err error) *tools.E
 }
 
 // refusalText is what a server says in a JSON-RPC error, never empty (K33).
-func refusalText(refusal *jsonrpc.Error) string {
-	message := oneLine(refusal.Message, maxDetail)
+func (s *session) refusalText(refusal *jsonrpc.Error) string {
+	message := s.masks.line(refusal.Message, maxDetail)
 	if message == "" {
 		message = "no reason given"
 	}

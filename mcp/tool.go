@@ -70,7 +70,7 @@ func (s *session) call(ctx context.Context, name string, arguments json.RawMessa
 	case limited.Err() != nil:
 		return tools.Result{}, s.interrupted(limited)
 	case refusal != nil:
-		return tools.Failure(s.masks.redact(refusalText(refusal))), nil
+		return tools.Failure(s.refusalText(refusal)), nil
 	case err == nil:
 		return tools.Result{}, s.wrap(tools.CodeProtocolError, "its answer has no result", nil)
 	case wantsInput(result):

@@ -32,7 +32,7 @@ type endpoint struct {
 }
 
 // newEndpoint makes the link of an HTTP server; nothing is sent yet.
-func newEndpoint(server config.Server, shutdown time.Duration) (*endpoint, error) {
+func newEndpoint(server config.Server, shutdown time.Duration, masks *masks) (*endpoint, error) {
 	target, err := url.Parse(server.URL.Reveal())
 	if err != nil {
 		return nil, faultf(tools.CodeInitializationFailed, "url %s is not a URL", server.URL)
@@ -51,6 +51,7 @@ func newEndpoint(server config.Server, shutdown time.Duration) (*endpoint, error
 		header:   header,
 		shutdown: shutdown,
 		limit:    maxMessage,
+		redact:   masks.redact,
 	}
 	e.StreamableClientTransport = sdk.StreamableClientTransport{
 		Endpoint: target.String(),

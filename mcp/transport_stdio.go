@@ -98,14 +98,14 @@ func startPipe(ctx context.Context, server config.Server, shutdown time.Duration
 	var once sync.Once
 	stray := func(line []byte) {
 		once.Do(func() {
-			warn(fmt.Sprintf("prints on stdout what is not JSON-RPC: %q", m.line(cut(string(line), firstBytes), firstBytes)))
+			warn(fmt.Sprintf("prints on stdout what is not JSON-RPC: %q", m.line(head(line), firstBytes)))
 		})
 	}
 	return &pipe{
 		process: p,
 		label:   label,
 		masks:   m,
-		frames:  newFrameReader(p.Stdout(), maxMessage, stray),
+		frames:  newFrameReader(p.Stdout(), maxMessage, m.redact, stray),
 		writing: make(chan struct{}, 1),
 		closed:  make(chan struct{}),
 	}, nil
