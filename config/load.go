@@ -146,7 +146,12 @@ func (l *loader) file() *strict.Node {
 		return l.orkeon(n)
 	}
 	if s := n.Get("mcpServers"); s != nil {
-		l.fail(s.Pos, strict.CodeUnknownKey, "this is a list of MCP servers and no settings file", "name it in a crewhost.yaml: mcp: {import: ["+filepath.Base(l.path)+"]}")
+		name := filepath.Base(l.path)
+		hint := "name it in a crewhost.yaml: mcp: {import: [" + name + "]}"
+		if strings.HasPrefix(name, "crewhost.") {
+			hint = "write mcp: {servers: …}"
+		}
+		l.fail(s.Pos, strict.CodeUnknownKey, "mcpServers is the key of a file of MCP servers, which this is not", hint)
 		return nil
 	}
 	return n

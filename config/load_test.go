@@ -353,7 +353,7 @@ func TestExplicitFile(t *testing.T) {
 		"list.yaml":    "list.yaml:1:1: the settings file must be a mapping, not a list [wrong-type]",
 		"text.json":    "text.json:1:1: the settings file must be a mapping, not a string [wrong-type]",
 		"broken.toml":  "broken.toml:1:5: unexpected character U+000A at start of value [syntax]",
-		"servers.json": "servers.json:1:16: this is a list of MCP servers and no settings file (name it in a crewhost.yaml: mcp: {import: [servers.json]}) [unknown-key]",
+		"servers.json": "servers.json:1:16: mcpServers is the key of a file of MCP servers, which this is not (name it in a crewhost.yaml: mcp: {import: [servers.json]}) [unknown-key]",
 	} {
 		t.Run(name, func(t *testing.T) {
 			if name == "closed.yaml" && (os.Geteuid() == 0 || runtime.GOOS == "windows") {
@@ -528,6 +528,27 @@ func TestFaultsOfVariablesNameThem(t *testing.T) {
 	}
 	got = faults(t, "llm: {model: x}\n", "CREWHOST_LLM__MODLE=x")
 	if got != `environment variable CREWHOST_LLM__MODLE: unknown key "modle" in llm (did you mean "model"?) [unknown-key]` {
+		t.Error(got)
+	}
+}
+
+// TestForeignKeys: keys are shown on one line, whatever is in them, and those
+// with a NUL, which JSON can write, are refused.
+func TestForeignKeys(t *testing.T) {
+	dir := files(t, map[string]string{"crewhost.json": `{"mcp": {"servers": {"a\nb": {"command": "x", "env": {"C\nD": null}}}, "import": [{"k\u0000": 1}]}, "\u0000place": 1, "llm": {"profiles": {"a b": {"modle": 1}}}}`})
+	_, err := Load(Source{CrewDir: dir})
+	if diff := cmp.Diff([]string{
+		`crewhost.json:1:22: the server name "a\nb" is not valid (letters, digits, _ . and -, at most 64, the first a letter or digit) [bad-name]`,
+		`crewhost.json:1:63: the server "a\nb": env."C\nD" has no value (write "" for an empty one) [missing]`,
+		`crewhost.json:1:83: mcp.import.0 must be a string, not a mapping [wrong-type]`,
+		`crewhost.json:1:84: the key "k\x00" holds a NUL character [bad-value]`,
+		`crewhost.json:1:101: the key "\x00place" holds a NUL character [bad-value]`,
+		`crewhost.json:1:140: the profile id "a b" is not valid (letters, digits, _ . and -, at most 64, the first a letter or digit) [bad-name]`,
+		`crewhost.json:1:148: unknown key "modle" in llm.profiles.a b (did you mean "model"?) [unknown-key]`,
+	}, strings.Split(problems(t, err, dir), "\n")); diff != "" {
+		t.Error(diff)
+	}
+	if got := faults(t, "mcpServers: {}\nllm: {model: x}\n"); !strings.HasSuffix(got, "(write mcp: {servers: …}) [unknown-key]") {
 		t.Error(got)
 	}
 }

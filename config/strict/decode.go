@@ -356,10 +356,11 @@ func (d *Decoder) unknown(e Entry, fs []field) {
 		all = append(all, f.keys...)
 		usual = append(usual, f.keys[0])
 	}
-	hint := DidYouMean(e.Key, usual)
-	if strings.Contains(e.Key, "_") && Nearest(e.Key, all) != "" {
-		hint = DidYouMean(e.Key, all)
+	known := usual
+	if (strings.Contains(e.Key, "_") || Nearest(e.Key, usual) == "") && Nearest(e.Key, all) != "" {
+		known = all
 	}
+	hint := DidYouMean(e.Key, known)
 	d.Fail(e.KeyPos, CodeUnknownKey, fmt.Sprintf("unknown key %s%s", Quote(e.Key), d.in()), hint)
 }
 

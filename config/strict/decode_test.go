@@ -139,6 +139,35 @@ func TestUntypedValues(t *testing.T) {
 	}
 }
 
+// Common is embedded: its fields are those of what it is in.
+type Common struct {
+	Pos   Pos    `key:"@"`
+	Model string `key:"modelName|model,required"`
+}
+
+func TestEmbeddedFields(t *testing.T) {
+	type section struct {
+		Common
+		Extra At[int] `key:"extra"`
+	}
+	if diff := cmp.Diff([]string{"modelName", "model_name", "model", "extra"}, Keys[section]()); diff != "" {
+		t.Error(diff)
+	}
+	n, _ := Parse("t.yaml", []byte("\nmodel: x\nextra: 2\n"), Limits{})
+	var s section
+	if issues := Decode(n, &s); len(issues) > 0 || s.Model != "x" || s.Extra.V != 2 || s.Common.Pos.Line != 2 {
+		t.Errorf("%+v %v", s, issues)
+	}
+	n, _ = Parse("t.yaml", []byte("model: x\nmodel_name: y\nmodell: z\n"), Limits{})
+	if got := Decode(n, &s).Error(); got != `t.yaml:2:1: "model" and "model_name" are the same key (keep one) [duplicate-key]
+t.yaml:3:1: unknown key "modell" (did you mean "model"?) [unknown-key]` {
+		t.Error(got)
+	}
+	if got := Decode(nil, &s).Error(); got != `"modelName" is missing [missing]` {
+		t.Error(got)
+	}
+}
+
 func TestNearest(t *testing.T) {
 	known := []string{"expectedOutput", "description", "agent", "tools"}
 	for word, want := range map[string]string{

@@ -8,6 +8,7 @@ import (
 // TestParse holds what the three parsers make of a text, as JSON, and every
 // issue they raise.
 func TestParse(t *testing.T) {
+	brackets := strings.Repeat("[{", 100)
 	for _, c := range []struct {
 		name, file, text string
 		want             string // "" for no node
@@ -72,6 +73,9 @@ func TestParse(t *testing.T) {
 		{"tables", "t.toml", "[[s]]\nn=1\n[s.t]\nx=1\n[[s]]\nn=2\n[s.t]\nx=2\n", `{"s":[{"n":1,"t":{"x":1}},{"n":2,"t":{"x":2}}]}`, ""},
 		{"values", "t.toml", "z.b = 1\na = {e = [1, {f = 2}]}\nt = 1979-05-27T07:32:00Z\nj=0x1f\nk=1_000\nl='[[['\n",
 			`{"z":{"b":1},"a":{"e":[1,{"f":2}]},"t":"1979-05-27T07:32:00Z","j":31,"k":1000,"l":"[[["}`, ""},
+		{"brackets in text and comments", "t.toml",
+			"a = \"\"\"" + brackets + "\\\"\"\"\"\nb = '''" + brackets + "'''\nc = \"\\\"" + brackets + "\" # " + brackets + "\n'd[' = '" + brackets + "' #'\n",
+			`{"a":"` + brackets + `\"","b":"` + brackets + `","c":"\"` + brackets + `","d[":"` + brackets + `"}`, ""},
 		{"duplicate keys in TOML", "t.toml", "a=1\na=2\n", "", "t.toml:2:1: key a is already defined [syntax]"},
 		{"duplicate tables", "t.toml", "[a]\nx=1\n[a]\ny=2\n", "", "t.toml:3:2: table a already exists [syntax]"},
 		{"bare word", "t.toml", "a = x\n", "", "t.toml:1:5: unexpected character U+0078 'x' at start of value [syntax]"},
