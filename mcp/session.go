@@ -327,15 +327,21 @@ func (s *session) stage(name string) {
 	s.at = name
 }
 
-// warn adds a line to the report, which is masked here.
+// warn adds a line to the report, which is masked here, once. The log has it as a
+// warning too, unless whoever started the session is about to get the report.
 func (s *session) warn(line string) {
 	line = s.masks.line(line, maxDetail)
-	s.log.Warn(line)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.report.Warnings) < maxWarnings {
-		s.report.Warnings = append(s.report.Warnings, line)
+	if len(s.report.Warnings) == maxWarnings || slices.Contains(s.report.Warnings, line) {
+		return
 	}
+	s.report.Warnings = append(s.report.Warnings, line)
+	log := s.log.Warn
+	if s.report.State == StateConnecting {
+		log = s.log.Debug
+	}
+	log(line)
 }
 
 // maxWarnings bounds the warnings of a session while it runs.

@@ -60,13 +60,16 @@ func TestStarts(t *testing.T) {
 	cfg := settings(
 		stdio("slow", mcptest.Standard, "-delay", "400ms", "-stderr", "up: slow", "-tools", "x"),
 		stdio("slow and old", mcptest.Standard, "-legacy", "-delay", "400ms", "-stderr", "up: old", "-tools", "y"),
-		stdio("dies", mcptest.Scripted, "-unknown", "die", "-stderr", "up: dies"),
+		stdio("dies", mcptest.Scripted, "-unknown", "die", "-stderr", "up: dies", "-banner", "hello"),
 	)
 	cfg.ProbeTimeout = 100 * time.Millisecond
 	r := start(t, cfg).connected()
 	reports := r.Reports()
 	if reports[0].Era != mcp.Modern || reports[1].Era != mcp.Legacy {
 		t.Errorf("eras %s, %s", reports[0].Era, reports[1].Era)
+	}
+	if n := len(reports[2].Warnings); n != 1 {
+		t.Errorf("%d warnings of one banner", n)
 	}
 	if err := r.Close(); err != nil {
 		t.Fatal(err)

@@ -20,8 +20,8 @@ import (
 type Options struct {
 	// Name and Version are the client's identity, which every server sees.
 	Name, Version string
-	// Logger takes the servers' stderr (debug) and what goes wrong (warn). Nil
-	// discards.
+	// Logger takes the servers' stderr and what the reports have (debug), and
+	// what goes wrong afterwards (warn). Nil discards.
 	Logger *slog.Logger
 	// Redactor gets to know every secret of the settings before anything is
 	// started. Nil: one of its own.
