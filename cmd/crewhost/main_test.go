@@ -44,3 +44,10 @@ func TestScripts(t *testing.T) {
 		},
 	})
 }
+
+func write(t *testing.T, dir, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -118,13 +118,6 @@ func mark(t *testing.T) string {
 	return "crewhost-test-" + t.Name() + "-" + strconv.Itoa(os.Getpid())
 }
 
-func write(t *testing.T, dir, name, text string) {
-	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // marked returns the processes of the test, by /proc.
 func marked(t *testing.T) []string {
 	t.Helper()
