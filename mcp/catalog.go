@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 
 	"crewhost/config"
 	"crewhost/tools"
@@ -156,20 +155,6 @@ func (b *builder) description(tool, s string) string {
 	}
 	return cut(s, maxDescription)
 }
-
-// readable is s without what is not to be seen (R4).
-func readable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unprintable(r) && r != '\n' && r != '\t' {
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(s, "�"))
-}
-
-// unprintable reports whether r is a control character, or one that is not
-// seen and changes how others are: direction marks, zero widths, tags.
-func unprintable(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf) }
 
 // text is a JSON string, or nothing.
 func text(raw json.RawMessage) string {

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
-	"unicode/utf8"
 
-	"crewhost/config/secret"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
 	"crewhost/tools"
 )
 
@@ -43,64 +45,16 @@ func (f *fault) Error() string { return f.detail }
 func (f *fault) Unwrap() error { return f.err }
 
 func faultf(code tools.Code, format string, args ...any) *fault {
-	err := fmt.Errorf(format, args...)
-	return &fault{code: code, detail: err.Error(), err: errors.Unwrap(err)}
+	return &fault{code: code, detail: fmt.Sprintf(format, args...)}
+}
+
+// tooLarge is the fault of an answer beyond a limit in bytes.
+func tooLarge(limit int64) *fault {
+	return faultf(tools.CodeResultTooLarge, "the answer is larger than %d MiB", limit>>20)
 }
 
 // errSessionClosed is the cause that ends the calls of a session being closed.
 var errSessionClosed = errors.New("the session is closed")
-
-// masks hides what must not be seen in texts that a server had a hand in.
-type masks struct {
-	shared *secret.Redactor // the secrets of all settings
-	own    secret.Redactor  // also what is merely none of anyone's business: values of env, headers, queries
-}
-
-// minOwn is the shortest value of a variable or header that is masked although
-// the settings don't mark it as a secret: masking every "true" would hide the
-// text and no secret.
-const minOwn = 6
-
-// own adds a value that was not marked as a secret.
-func (m *masks) add(value string) {
-	if len(value) >= minOwn {
-		m.own.Add(secret.New(value))
-	}
-}
-
-func (m *masks) redact(s string) string { return m.shared.Redact(m.own.Redact(s)) }
-
-// line is s fit for a report: masked, on one line, at most limit bytes.
-func (m *masks) line(s string, limit int) string {
-	return oneLine(m.redact(s), limit)
-}
-
-// maxDetail is the length of the longest text of a server in an error, in bytes.
-const maxDetail = 1000
-
-// oneLine joins the lines of s, makes what can't be printed visible, and cuts
-// the result to about limit bytes, saying so (W10).
-func oneLine(s string, limit int) string {
-	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "�")), " ")
-	s = strings.Map(func(r rune) rune {
-		if unprintable(r) {
-			return '�'
-		}
-		return r
-	}, s)
-	return cut(s, limit)
-}
-
-// cut shortens s to at most limit bytes and a mark that says so, at a rune boundary.
-func cut(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	for limit > 0 && !utf8.RuneStart(s[limit]) {
-		limit--
-	}
-	return s[:limit] + "…"
-}
 
 // cause is the plain reason in err: without the layers that would repeat
 // the URL, whose query may be secret.
@@ -117,4 +71,86 @@ func cause(err error) error {
 // ended reports whether ctx is over, and whether a deadline was the reason.
 func ended(ctx context.Context) (over, late bool) {
 	return ctx.Err() != nil, errors.Is(ctx.Err(), context.DeadlineExceeded)
+}
+
+// wrap makes the error of this server. The cause is for errors.Is and must hold
+// no secret; the detail is masked here.
+func (s *session) wrap(code tools.Code, detail string, cause error) *tools.Error {
+	return &tools.Error{Code: code, Server: s.server.Name, Detail: s.masks.line(detail, 2*maxDetail), Err: cause}
+}
+
+// startFailure is why there is nothing to speak over.
+func (s *session) startFailure(ctx context.Context, err error) *tools.Error {
+	if ctx.Err() != nil {
+		return s.failure(ctx, nil, nil, err)
+	}
+	return s.wrap(tools.CodeInitializationFailed, err.Error(), err)
+}
+
+// failure is why a stage of a connect went wrong.
+func (s *session) failure(ctx context.Context, link link, ex *exchange, err error) *tools.Error {
+	s.mu.Lock()
+	stage := s.at
+	s.mu.Unlock()
+	if over, late := ended(ctx); over {
+		if !late {
+			return s.wrap(tools.CodeCancelled, "cancelled while connecting", ctx.Err())
+		}
+		detail := fmt.Sprintf("not connected within %v (stage: %s)", s.server.ConnectTimeout, stage)
+		if p, ok := link.(*pipe); ok {
+			if words := lastWords(s.masks.redact(p.process.Stderr())); words != "" {
+				detail += "; stderr: " + words
+			}
+		}
+		return s.wrap(tools.CodeConnectTimeout, detail, context.DeadlineExceeded)
+	}
+	if link != nil {
+		var f *fault
+		if errors.As(link.fault(), &f) {
+			code := f.code
+			if code == tools.CodeTransportClosed {
+				code = tools.CodeInitializationFailed
+			}
+			return s.wrap(code, f.detail, nil)
+		}
+	}
+	e := s.explain(ctx, ex, err)
+	if e.Code == tools.CodeProtocolError && stage == "negotiate" {
+		e.Code = tools.CodeInitializationFailed
+	}
+	return e
+}
+
+// explain says why a request failed, where neither its time nor its link is over.
+func (s *session) explain(ctx context.Context, ex *exchange, err error) *tools.Error {
+	_, refusal, f := ex.get()
+	var own *fault
+	if errors.As(err, &own) { // what the SDK was told
+		f = own
+	}
+	switch {
+	case errors.Is(context.Cause(ctx), errSessionClosed):
+		return s.wrap(tools.CodeTransportClosed, errSessionClosed.Error(), nil)
+	case f != nil:
+		return s.wrap(f.code, f.detail, nil)
+	case refusal != nil:
+		code := tools.CodeProtocolError
+		if refusal.Code == jsonrpc.CodeMethodNotFound {
+			code = tools.CodeMethodNotFound
+		}
+		return s.wrap(code, s.refusalText(refusal), nil)
+	case errors.Is(err, sdk.ErrConnectionClosed):
+		return s.wrap(tools.CodeTransportClosed, "the connection is closed", nil)
+	default:
+		return s.wrap(tools.CodeTransportFailed, cause(err).Error(), nil)
+	}
+}
+
+// refusalText is what a server says in a JSON-RPC error, never empty (K33).
+func (s *session) refusalText(refusal *jsonrpc.Error) string {
+	message := s.masks.line(refusal.Message, maxDetail)
+	if message == "" {
+		message = "no reason given"
+	}
+	return fmt.Sprintf("the server answered with an error: %s (JSON-RPC error %d)", message, refusal.Code)
 }

@@ -200,10 +200,6 @@ func (m *mender) answer(resp *http.Response, call *jsonrpc.Request, ex *exchange
 	}
 }
 
-func tooLarge(limit int64) *fault {
-	return faultf(tools.CodeResultTooLarge, "the answer is larger than %d MiB", limit>>20)
-}
-
 // find is the answer to call in a body; known says that there is JSON-RPC in
 // it at all.
 func (m *mender) find(data []byte, call *jsonrpc.Request) (answer *jsonrpc.Response, known bool) {

@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,8 +10,6 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"crewhost/config"
 	"crewhost/mcp/child"
@@ -175,82 +172,6 @@ func (s *session) ping(ctx context.Context) (time.Duration, error) {
 
 type discoverParams struct{ sdk.ParamsBase }
 
-// list reads the server's tools, page by page.
-func (s *session) list(ctx context.Context) error {
-	var listed []json.RawMessage
-	var cursor *string
-	cursors := make(map[string]bool)
-	for page := 1; ; page++ {
-		raw, err := s.page(ctx, cursor)
-		if err != nil {
-			return err
-		}
-		var p struct {
-			Tools      []json.RawMessage `json:"tools"`
-			NextCursor *string           `json:"nextCursor"`
-		}
-		if err := json.Unmarshal(raw, &p); err != nil {
-			return s.wrap(tools.CodeProtocolError, "its list of tools is not one", nil)
-		}
-		listed = append(listed, p.Tools...)
-		// Only a cursor that is absent ends the list; an empty one doesn't (K19).
-		cursor = p.NextCursor
-		switch {
-		case cursor == nil:
-			s.catalog = catalogue(s.server, listed)
-			return nil
-		case len(*cursor) > maxCursor:
-			return s.wrap(tools.CodeProtocolError, "a cursor of its list of tools is too long", nil)
-		case len(listed) > maxTools:
-			s.warn(fmt.Sprintf("lists more than %d tools: the first %d were taken", maxTools, maxTools))
-		case page == maxPages:
-			s.warn(fmt.Sprintf("lists its tools on more than %d pages: the first %d were taken", maxPages, maxPages))
-		case cursors[*cursor]:
-			s.warn(fmt.Sprintf("repeats the cursor %q of its list: what came so far was taken", cut(*cursor, 64)))
-		default:
-			cursors[*cursor] = true
-			continue
-		}
-		s.catalog = catalogue(s.server, listed[:min(len(listed), maxTools)])
-		return nil
-	}
-}
-
-// page asks for one page of the list and returns the result as it came.
-func (s *session) page(ctx context.Context, cursor *string) (json.RawMessage, error) {
-	ctx, end, err := s.begin(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer end()
-	ctx, ex := withExchange(ctx)
-	if cursor != nil && *cursor == "" {
-		// The SDK's own parameters leave an empty cursor out.
-		_, err = sdk.CallCustomMethod[*emptyCursor, *sdk.ListToolsResult](ctx, s.client, methodListTools, new(emptyCursor))
-	} else {
-		params := new(sdk.ListToolsParams)
-		if cursor != nil {
-			params.Cursor = *cursor
-		}
-		_, err = s.client.ListTools(ctx, params)
-	}
-	result, refusal, _ := ex.get()
-	switch {
-	case err == nil:
-		return result, nil
-	case refusal != nil && refusal.Code == jsonrpc.CodeMethodNotFound:
-		s.warn("offers no tools")
-		return json.RawMessage(`{"tools":[]}`), nil
-	}
-	return nil, s.failure(ctx, s.link, ex, err)
-}
-
-// emptyCursor are the parameters of a page whose cursor is the empty string.
-type emptyCursor struct {
-	sdk.ParamsBase
-	Cursor string `json:"cursor"`
-}
-
 // begin registers an operation, which is cancelled when the session is closed.
 func (s *session) begin(ctx context.Context) (context.Context, func(), error) {
 	s.mu.Lock()
@@ -346,85 +267,3 @@ func (s *session) warn(line string) {
 
 // maxWarnings bounds the warnings of a session while it runs.
 const maxWarnings = 100
-
-// wrap makes the error of this server. The cause is for errors.Is and must hold
-// no secret; the detail is masked here.
-func (s *session) wrap(code tools.Code, detail string, cause error) *tools.Error {
-	return &tools.Error{Code: code, Server: s.server.Name, Detail: s.masks.line(detail, 2*maxDetail), Err: cause}
-}
-
-// startFailure is why there is nothing to speak over.
-func (s *session) startFailure(ctx context.Context, err error) *tools.Error {
-	if ctx.Err() != nil {
-		return s.failure(ctx, nil, nil, err)
-	}
-	return s.wrap(tools.CodeInitializationFailed, err.Error(), err)
-}
-
-// failure is why a stage of a connect went wrong.
-func (s *session) failure(ctx context.Context, link link, ex *exchange, err error) *tools.Error {
-	s.mu.Lock()
-	stage := s.at
-	s.mu.Unlock()
-	if over, late := ended(ctx); over {
-		if !late {
-			return s.wrap(tools.CodeCancelled, "cancelled while connecting", ctx.Err())
-		}
-		detail := fmt.Sprintf("not connected within %v (stage: %s)", s.server.ConnectTimeout, stage)
-		if p, ok := link.(*pipe); ok {
-			if words := lastWords(s.masks.redact(p.process.Stderr())); words != "" {
-				detail += "; stderr: " + words
-			}
-		}
-		return s.wrap(tools.CodeConnectTimeout, detail, context.DeadlineExceeded)
-	}
-	if link != nil {
-		var f *fault
-		if errors.As(link.fault(), &f) {
-			code := f.code
-			if code == tools.CodeTransportClosed {
-				code = tools.CodeInitializationFailed
-			}
-			return s.wrap(code, f.detail, nil)
-		}
-	}
-	e := s.explain(ctx, ex, err)
-	if e.Code == tools.CodeProtocolError && stage == "negotiate" {
-		e.Code = tools.CodeInitializationFailed
-	}
-	return e
-}
-
-// explain says why a request failed, where neither its time nor its link is over.
-func (s *session) explain(ctx context.Context, ex *exchange, err error) *tools.Error {
-	_, refusal, f := ex.get()
-	var own *fault
-	if errors.As(err, &own) { // what the SDK was told
-		f = own
-	}
-	switch {
-	case errors.Is(context.Cause(ctx), errSessionClosed):
-		return s.wrap(tools.CodeTransportClosed, errSessionClosed.Error(), nil)
-	case f != nil:
-		return s.wrap(f.code, f.detail, nil)
-	case refusal != nil:
-		code := tools.CodeProtocolError
-		if refusal.Code == jsonrpc.CodeMethodNotFound {
-			code = tools.CodeMethodNotFound
-		}
-		return s.wrap(code, s.refusalText(refusal), nil)
-	case errors.Is(err, sdk.ErrConnectionClosed):
-		return s.wrap(tools.CodeTransportClosed, "the connection is closed", nil)
-	default:
-		return s.wrap(tools.CodeTransportFailed, cause(err).Error(), nil)
-	}
-}
-
-// refusalText is what a server says in a JSON-RPC error, never empty (K33).
-func (s *session) refusalText(refusal *jsonrpc.Error) string {
-	message := s.masks.line(refusal.Message, maxDetail)
-	if message == "" {
-		message = "no reason given"
-	}
-	return fmt.Sprintf("the server answered with an error: %s (JSON-RPC error %d)", message, refusal.Code)
-}

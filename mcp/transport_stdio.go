@@ -172,15 +172,6 @@ func (p *pipe) death(err error) string {
 	return what
 }
 
-// lastWords is the end of s on one line.
-func lastWords(s string) string {
-	s = oneLine(s, len(s))
-	if len(s) > maxStderr {
-		s = "…" + oneLine(s[len(s)-maxStderr:], maxStderr)
-	}
-	return s
-}
-
 // Write implements the SDK's Connection. It returns when ctx ends, also where
 // the process doesn't read: the rest of a message that was broken off goes out
 // before the next one, so that the stream keeps its lines.

@@ -1,0 +1,89 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"crewhost/tools"
+)
+
+// list reads the server's tools, page by page.
+func (s *session) list(ctx context.Context) error {
+	var listed []json.RawMessage
+	var cursor *string
+	cursors := make(map[string]bool)
+	for page := 1; ; page++ {
+		raw, err := s.page(ctx, cursor)
+		if err != nil {
+			return err
+		}
+		var p struct {
+			Tools      []json.RawMessage `json:"tools"`
+			NextCursor *string           `json:"nextCursor"`
+		}
+		if err := json.Unmarshal(raw, &p); err != nil {
+			return s.wrap(tools.CodeProtocolError, "its list of tools is not one", nil)
+		}
+		listed = append(listed, p.Tools...)
+		// Only a cursor that is absent ends the list; an empty one doesn't (K19).
+		cursor = p.NextCursor
+		switch {
+		case cursor == nil:
+			s.catalog = catalogue(s.server, listed)
+			return nil
+		case len(*cursor) > maxCursor:
+			return s.wrap(tools.CodeProtocolError, "a cursor of its list of tools is too long", nil)
+		case len(listed) > maxTools:
+			s.warn(fmt.Sprintf("lists more than %d tools: the first %d were taken", maxTools, maxTools))
+		case page == maxPages:
+			s.warn(fmt.Sprintf("lists its tools on more than %d pages: the first %d were taken", maxPages, maxPages))
+		case cursors[*cursor]:
+			s.warn(fmt.Sprintf("repeats the cursor %q of its list: what came so far was taken", cut(*cursor, 64)))
+		default:
+			cursors[*cursor] = true
+			continue
+		}
+		s.catalog = catalogue(s.server, listed[:min(len(listed), maxTools)])
+		return nil
+	}
+}
+
+// page asks for one page of the list and returns the result as it came.
+func (s *session) page(ctx context.Context, cursor *string) (json.RawMessage, error) {
+	ctx, end, err := s.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	ctx, ex := withExchange(ctx)
+	if cursor != nil && *cursor == "" {
+		// The SDK's own parameters leave an empty cursor out.
+		_, err = sdk.CallCustomMethod[*emptyCursor, *sdk.ListToolsResult](ctx, s.client, methodListTools, new(emptyCursor))
+	} else {
+		params := new(sdk.ListToolsParams)
+		if cursor != nil {
+			params.Cursor = *cursor
+		}
+		_, err = s.client.ListTools(ctx, params)
+	}
+	result, refusal, _ := ex.get()
+	switch {
+	case err == nil:
+		return result, nil
+	case refusal != nil && refusal.Code == jsonrpc.CodeMethodNotFound:
+		s.warn("offers no tools")
+		return json.RawMessage(`{"tools":[]}`), nil
+	}
+	return nil, s.failure(ctx, s.link, ex, err)
+}
+
+// emptyCursor are the parameters of a page whose cursor is the empty string.
+type emptyCursor struct {
+	sdk.ParamsBase
+	Cursor string `json:"cursor"`
+}
