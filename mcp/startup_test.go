@@ -202,6 +202,30 @@ func TestTwentySlowServers(t *testing.T) {
 	}
 }
 
+// One process at a time where the settings say so. A server that is silent holds
+// its turn no longer than the probe's limit, and HTTP servers need none.
+func TestMaxStarting(t *testing.T) {
+	cfg := settings(
+		stdio("a", mcptest.Standard, "-delay", "200ms", "-tools", "x"),
+		stdio("b", mcptest.Standard, "-delay", "200ms", "-tools", "y"),
+		stdio("hang", mcptest.Hang),
+		remote("http", mcptest.HTTP(t, "-tools", "z")),
+	)
+	cfg.MaxStarting = 1
+	cfg.ProbeTimeout = 300 * time.Millisecond
+	cfg.Servers[2].ConnectTimeout = 2 * time.Second
+	began := time.Now()
+	r := start(t, cfg)
+	if took := time.Since(began); took < 2*200*time.Millisecond {
+		t.Errorf("two processes started together: took %v", took)
+	}
+	for i, want := range []mcp.State{mcp.StateConnected, mcp.StateConnected, mcp.StateFailed, mcp.StateConnected} {
+		if got := r.Reports()[i]; got.State != want {
+			t.Errorf("%s is %s: %v", got.Name, got.State, got.Err)
+		}
+	}
+}
+
 // K03: what the settings name is laid over a few inherited variables; K07: argv
 // arrives byte for byte; cwd is where the server runs.
 func TestEnvironmentAndArguments(t *testing.T) {
