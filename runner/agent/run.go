@@ -93,6 +93,9 @@ func (l *Loop) prepare(in Input) (*run, error) {
 	for _, n := range notices {
 		r.notice("%s", n)
 	}
+	for _, w := range set.warnings {
+		r.notice("%s", w)
+	}
 	if n := len(set.held); n > manyTools {
 		r.notice("agent %q offers %d tools to the model; many providers refuse a request with more than %d", in.Agent.Key, n, manyTools)
 	}

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -21,12 +20,13 @@ import (
 const humanInput = "human_input"
 
 // toolset are the tools that one task's agent holds, under the names that the
-// model sees. It is the one place where names are changed and changed back, and
-// where schemas are made fit for the APIs of models.
+// model sees. It is the one place where names are changed and changed back.
 type toolset struct {
 	held    []held         // sorted by registered name
 	byWire  map[string]int // index in held by the model's name
 	offered []llm.Tool     // as the model sees them, in the order of held
+	// warnings say what of the tools' schemas the model is not told.
+	warnings []string
 }
 
 // held is a tool that the agent holds.
@@ -71,7 +71,11 @@ func newToolset(a *crew.Agent, t *crew.Task, defs []tools.Definition) (*toolset,
 		}
 		set.byWire[wire] = len(set.held)
 		set.held = append(set.held, h)
-		set.offered = append(set.offered, llm.Tool{Name: wire, Description: def.Description, Schema: wireSchema(def.InputSchema)})
+		schema, warnings := wireSchema(def.InputSchema)
+		for _, w := range warnings {
+			set.warnings = append(set.warnings, fmt.Sprintf("tool %q: %s", def.Name, w))
+		}
+		set.offered = append(set.offered, llm.Tool{Name: wire, Description: def.Description, Schema: schema})
 	}
 	return set, nil
 }
@@ -208,35 +212,4 @@ func fitName(name string) string {
 		return "_"
 	}
 	return b.String()
-}
-
-const emptySchema = `{"type":"object","properties":{}}`
-
-// wireSchema makes a tool's schema one that the APIs of models take: an object
-// at the root, with a type and properties. What a vendor refuses beyond that is
-// the business of its adapter. The server still gets the arguments as they are.
-func wireSchema(schema json.RawMessage) json.RawMessage {
-	var root map[string]json.RawMessage
-	if json.Unmarshal(schema, &root) != nil || root == nil {
-		return json.RawMessage(emptySchema)
-	}
-	var add string
-	switch kind := bytes.TrimSpace(root["type"]); {
-	case string(kind) == `"object"`:
-	case len(kind) == 0:
-		add = `"type":"object",`
-	default: // null, a list, another type
-		return json.RawMessage(emptySchema)
-	}
-	if _, ok := root["properties"]; !ok {
-		add += `"properties":{},`
-	}
-	if add == "" {
-		return schema
-	}
-	body := bytes.TrimSpace(bytes.TrimSpace(schema)[1:])
-	if body[0] == '}' {
-		add = strings.TrimSuffix(add, ",")
-	}
-	return slices.Concat([]byte("{"+add), body)
 }
