@@ -34,9 +34,10 @@ type catalog struct {
 }
 
 // catalogue reads the tools of a server's list, in the order in which they came.
-// It is all or nothing only where nothing is left; each tool stands for itself.
-func catalogue(server config.Server, listed []json.RawMessage) catalog {
-	b := builder{server: server, seen: make(map[string]bool, len(listed))}
+// Each tool stands for itself: what is wrong with one loses that one. Those in
+// refused are lost anyway.
+func catalogue(server config.Server, listed []json.RawMessage, refused map[string]bool) catalog {
+	b := builder{server: server, refused: refused, seen: make(map[string]bool, len(listed))}
 	for _, raw := range listed {
 		b.add(raw)
 	}
@@ -50,6 +51,7 @@ func catalogue(server config.Server, listed []json.RawMessage) catalog {
 type builder struct {
 	catalog
 	server  config.Server
+	refused map[string]bool // names that must not be used
 	seen    map[string]bool // names of the list
 	schemas int             // bytes so far
 }
@@ -76,7 +78,7 @@ func (b *builder) add(raw json.RawMessage) {
 	case len(t.Name) > maxName:
 		b.skip(cut(t.Name, 64), ReasonTooLarge)
 		return
-	case strings.ContainsFunc(t.Name, unprintable):
+	case strings.ContainsFunc(t.Name, unprintable), b.refused[t.Name]:
 		b.skip(oneLine(t.Name, maxName), ReasonMalformed)
 		return
 	case b.seen[t.Name]:
@@ -113,7 +115,12 @@ func (b *builder) skip(tool string, reason Reason) {
 }
 
 func (b *builder) warn(format string, args ...any) {
-	b.warnings = append(b.warnings, fmt.Sprintf(format, args...))
+	switch n := len(b.warnings); {
+	case n < maxWarnings:
+		b.warnings = append(b.warnings, fmt.Sprintf(format, args...))
+	case n == maxWarnings:
+		b.warnings = append(b.warnings, "there is more to warn about in its list of tools")
+	}
 }
 
 // excluded reports whether the settings leave a tool out, by the server's own name.

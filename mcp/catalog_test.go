@@ -2,6 +2,7 @@ package mcp_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -127,6 +128,31 @@ func TestDescriptions(t *testing.T) {
 	}
 	if got["a"] != "plain\nand [31mred hidden " || len(got["b"]) > 33<<10 || !strings.HasSuffix(got["b"], "é…") || got["c"] != "" {
 		t.Errorf("a %q, b %d bytes, c %q", got["a"], len(got["b"]), got["c"])
+	}
+}
+
+// W7: the first 10,000 tools are taken, also of a single page, and what there is
+// to say about them is bounded.
+func TestTooManyTools(t *testing.T) {
+	var list strings.Builder
+	for i := range 10_001 {
+		fmt.Fprintf(&list, `,{"name":"t%05d"}`, i)
+	}
+	answers := maps.Clone(legacy)
+	answers["tools/list"] = `{"result":{"tools":[` + list.String()[1:] + `]}}`
+	report := start(t, settings(remote("a", handler(t, answers)))).connected().only()
+	if len(report.Tools) != 10_000 || len(report.Warnings) > 110 || !strings.Contains(report.Warnings[0], "more than 10000 tools") {
+		t.Errorf("%d tools, %d warnings, %q", len(report.Tools), len(report.Warnings), report.Warnings[0])
+	}
+}
+
+// Over HTTP, a tool that wants a header which can't be made is not used.
+func TestBadHeaderTool(t *testing.T) {
+	answers := maps.Clone(legacy)
+	answers["tools/list"] = `{"result":{"tools":[{"name":"bad","inputSchema":{"type":"object","properties":{"a":{"type":"string","x-mcp-header":"no header"}}}},{"name":"good"}]}}`
+	report := start(t, settings(remote("a", handler(t, answers)))).connected().only()
+	if !slices.Equal(report.Tools, []string{"good"}) || len(report.Skipped) != 1 || report.Skipped[0].Reason != mcp.ReasonMalformed {
+		t.Errorf("%q, %v", report.Tools, report.Skipped)
 	}
 }
 

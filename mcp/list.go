@@ -9,6 +9,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
+	"crewhost/config"
 	"crewhost/tools"
 )
 
@@ -17,8 +18,9 @@ func (s *session) list(ctx context.Context) error {
 	var listed []json.RawMessage
 	var cursor *string
 	cursors := make(map[string]bool)
+	refused := make(map[string]bool)
 	for page := 1; ; page++ {
-		raw, err := s.page(ctx, cursor)
+		raw, err := s.page(ctx, cursor, refused)
 		if err != nil {
 			return err
 		}
@@ -33,13 +35,12 @@ func (s *session) list(ctx context.Context) error {
 		// Only a cursor that is absent ends the list; an empty one doesn't (K19).
 		cursor = p.NextCursor
 		switch {
-		case cursor == nil:
-			s.catalog = catalogue(s.server, listed)
-			return nil
-		case len(*cursor) > maxCursor:
-			return s.wrap(tools.CodeProtocolError, "a cursor of its list of tools is too long", nil)
 		case len(listed) > maxTools:
 			s.warn(fmt.Sprintf("lists more than %d tools: the first %d were taken", maxTools, maxTools))
+			listed = listed[:maxTools]
+		case cursor == nil:
+		case len(*cursor) > maxCursor:
+			return s.wrap(tools.CodeProtocolError, "a cursor of its list of tools is too long", nil)
 		case page == maxPages:
 			s.warn(fmt.Sprintf("lists its tools on more than %d pages: the first %d were taken", maxPages, maxPages))
 		case cursors[*cursor]:
@@ -48,13 +49,15 @@ func (s *session) list(ctx context.Context) error {
 			cursors[*cursor] = true
 			continue
 		}
-		s.catalog = catalogue(s.server, listed[:min(len(listed), maxTools)])
+		s.catalog = catalogue(s.server, listed, refused)
 		return nil
 	}
 }
 
-// page asks for one page of the list and returns the result as it came.
-func (s *session) page(ctx context.Context, cursor *string) (json.RawMessage, error) {
+// page asks for one page of the list and returns the result as it came. It adds to
+// refused the tools that must not be used over HTTP: those that want headers made of
+// arguments which can't be.
+func (s *session) page(ctx context.Context, cursor *string, refused map[string]bool) (json.RawMessage, error) {
 	ctx, end, err := s.begin(ctx)
 	if err != nil {
 		return nil, err
@@ -69,7 +72,11 @@ func (s *session) page(ctx context.Context, cursor *string) (json.RawMessage, er
 		if cursor != nil {
 			params.Cursor = *cursor
 		}
-		_, err = s.client.ListTools(ctx, params)
+		var page *sdk.ListToolsResult
+		if page, err = s.client.ListTools(ctx, params); err == nil && s.report.Transport == config.TransportHTTP {
+			result, _, _ := ex.get()
+			missing(result, page.Tools, refused)
+		}
 	}
 	result, refusal, _ := ex.get()
 	switch {
@@ -80,6 +87,27 @@ func (s *session) page(ctx context.Context, cursor *string) (json.RawMessage, er
 		return json.RawMessage(`{"tools":[]}`), nil
 	}
 	return nil, s.failure(ctx, s.link, ex, err)
+}
+
+// missing adds the names of a result to refused that the SDK left out of its own.
+func missing(result json.RawMessage, kept []*sdk.Tool, refused map[string]bool) {
+	var page struct {
+		Tools []struct {
+			Name string `json:"name"`
+		} `json:"tools"`
+	}
+	if json.Unmarshal(reduce(methodListTools, result), &page) != nil {
+		return
+	}
+	names := make(map[string]bool, len(kept))
+	for _, t := range kept {
+		names[t.Name] = true
+	}
+	for _, t := range page.Tools {
+		if !names[t.Name] {
+			refused[t.Name] = true
+		}
+	}
 }
 
 // emptyCursor are the parameters of a page whose cursor is the empty string.
