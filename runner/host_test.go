@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -330,6 +331,87 @@ func TestCallIsGuarded(t *testing.T) {
 		t.Errorf("ping: %v, %v", d, err)
 	}
 }
+
+// However a crew names the default profile, it has one model, and a profile is
+// found whatever its case, as the settings themselves do it.
+func TestOneModelAProfile(t *testing.T) {
+	var made []string
+	r := open(t, map[string]string{
+		"crewhost.yaml": "llm: { provider: echo, profiles: { Cheap: { provider: openai, model: small } } }\n",
+		"crew.yaml": `
+name: Two
+goal: Do two things
+llm: { profile: default }
+agents: { one: { role: One, goal: Answer } }
+tasks:
+  first: { description: Say a, expectedOutput: A word, agent: one }
+  second: { description: Say b, expectedOutput: A word, agent: one, llmOverride: { profile: Cheap } }
+`,
+	}, func(c *runner.Config) {
+		c.Models = func(_ context.Context, p config.Profile, _ runner.Credentials) (llm.Model, error) {
+			made = append(made, p.Provider+p.Model)
+			return llm.Echo{}, nil
+		}
+	})
+	if _, err := r.host.CheckModel(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.host.Run(t.Context(), r.crew(nil), nil); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"echo", "openaismall"}; !slices.Equal(made, want) {
+		t.Errorf("made %q, want %q", made, want)
+	}
+
+	r = open(t, map[string]string{
+		"crewhost.yaml": "llm: { provider: echo, profiles: { Cheap: { provider: openai, model: small } } }\n",
+	}, func(c *runner.Config) { c.Profile = "cheap" }, with(llm.Echo{}))
+	if name, err := r.host.CheckModel(t.Context()); err != nil || name != "openai/small" {
+		t.Errorf("elected %q, %v", name, err)
+	}
+}
+
+// A secret that a vendor repeats is in no event; a program that finds a key sees
+// the environment that the host was given.
+func TestEventsHoldNoSecret(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the program is a shell's")
+	}
+	r := open(t, map[string]string{
+		"crewhost.yaml": `llm: { provider: echo, api_key: { command: [sh, -c, 'printf %s "$HIDDEN"'] } }` + "\n",
+		"crew.yaml":     strings.Replace(oneTask, ", tools: [echo]", "", 1),
+	}, func(c *runner.Config) {
+		c.Environ = append(c.Environ, "HIDDEN=hunter2-hunter2")
+		c.Models = func(ctx context.Context, p config.Profile, creds runner.Credentials) (llm.Model, error) {
+			key, err := creds.Resolve(ctx, p.APIKey)
+			if err != nil || key.Reveal() != "hunter2-hunter2" {
+				t.Errorf("key: %v", err)
+			}
+			return failing{errors.New("the key hunter2-hunter2\nis not known")}, nil
+		}
+	})
+	inputs := crew.Inputs{"word": "tide"}
+	if _, err := r.host.Run(t.Context(), r.crew(inputs), inputs); err == nil {
+		t.Error("the run did not fail")
+	}
+	told := 0
+	for _, e := range r.events {
+		if strings.Contains(e.Error, "is not known") {
+			told++
+		}
+		if strings.Contains(e.Error+e.Text, "hunter2") || strings.Contains(e.Error, "\n") {
+			t.Errorf("%s: %s", e.Kind, e.Error)
+		}
+	}
+	if told < 3 {
+		t.Errorf("only %d events say why: %+v", told, r.events)
+	}
+}
+
+// failing is a model that can't be asked.
+type failing struct{ err error }
+
+func (f failing) Generate(context.Context, llm.Request) (*llm.Response, error) { return nil, f.err }
 
 type modelFunc func(llm.Request) *llm.Response
 

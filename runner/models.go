@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
 
 	"crewhost/config"
 	"crewhost/config/secret"
+	"crewhost/config/strict"
 	"crewhost/crew"
 	"crewhost/runner/agent"
 	"crewhost/runner/llm"
@@ -17,9 +19,6 @@ import (
 	"crewhost/runner/llm/openai"
 	"crewhost/runner/llm/replay"
 )
-
-// Providers are the names that a profile's provider may have.
-func Providers() []string { return []string{"anthropic", "echo", "openai", "replay"} }
 
 // Credentials finds the secrets that profiles name.
 type Credentials interface {
@@ -29,8 +28,9 @@ type Credentials interface {
 
 // NewModel makes the model of a profile. This is the last moment: a key that is
 // named but nowhere to be found is an error here and not before, so that judging
-// a crew needs no key.
-func NewModel(ctx context.Context, p config.Profile, credentials Credentials) (llm.Model, error) {
+// a crew needs no key. The logger is told of requests that are repeated; nil
+// discards.
+func NewModel(ctx context.Context, p config.Profile, credentials Credentials, log *slog.Logger) (llm.Model, error) {
 	var key secret.Value
 	if !p.APIKey.IsZero() {
 		var err error
@@ -39,78 +39,66 @@ func NewModel(ctx context.Context, p config.Profile, credentials Credentials) (l
 		}
 	}
 	switch p.Provider {
-	case "openai":
+	case config.ProviderOpenAI:
 		return openai.New(openai.Config{
 			BaseURL: p.BaseURL.Reveal(), APIKey: key.Reveal(), Model: p.Model,
-			Timeout: p.Timeout, MaxRetries: p.MaxRetries,
+			Timeout: p.Timeout, MaxRetries: p.MaxRetries, Logger: log,
 		})
-	case "anthropic":
+	case config.ProviderAnthropic:
 		return anthropic.New(anthropic.Config{
 			BaseURL: p.BaseURL.Reveal(), APIKey: key.Reveal(), Model: p.Model,
-			Timeout: p.Timeout, MaxRetries: p.MaxRetries,
+			Timeout: p.Timeout, MaxRetries: p.MaxRetries, Logger: log,
 		})
-	case "replay":
+	case config.ProviderReplay:
 		return replay.Open(p.Tape)
-	case "echo":
+	case config.ProviderEcho:
 		return llm.Echo{}, nil
 	case "":
 		return nil, errors.New("no model: the settings name no llm.provider; crewhost init writes a settings file")
 	default:
-		return nil, fmt.Errorf("unknown provider %q; known: %s", p.Provider, strings.Join(Providers(), ", "))
+		return nil, fmt.Errorf("unknown provider %q", p.Provider)
 	}
 }
 
 // models makes each profile's model once, when it is first asked for.
 type models struct {
-	profiles []config.NamedProfile // the default one first, with the empty id
-	make     func(context.Context, config.Profile, Credentials) (llm.Model, error)
-	creds    Credentials
+	llm   config.LLM // its default profile is the elected one
+	make  func(context.Context, config.Profile, Credentials) (llm.Model, error)
+	creds Credentials
 
 	mu   sync.Mutex
-	made map[string]llm.Model
+	made map[string]llm.Model // by canonical id
 }
 
+// newModels elects the default profile, which nothing but an unknown id fails.
 func newModels(cfg Config) (*models, error) {
-	m := &models{make: cfg.Models, creds: credentials{cfg.Environ, cfg.Redactor}, made: map[string]llm.Model{}}
+	m := &models{
+		llm: cfg.Settings.LLM, make: cfg.Models, made: map[string]llm.Model{},
+		creds: credentials{cfg.Environ, cfg.Redactor, cfg.Logger},
+	}
 	if m.make == nil {
-		m.make = NewModel
+		m.make = func(ctx context.Context, p config.Profile, c Credentials) (llm.Model, error) {
+			return NewModel(ctx, p, c, cfg.Logger)
+		}
 	}
-	m.profiles = append(m.profiles, config.NamedProfile{Profile: cfg.Settings.LLM.Profile})
-	m.profiles = append(m.profiles, cfg.Settings.LLM.Profiles...)
-	if cfg.Profile == "" || cfg.Profile == defaultProfile {
-		return m, nil
+	elected, err := m.llm.Select(cfg.Profile)
+	if err != nil {
+		return nil, strict.Issues{{
+			Code: CodeUnknownProfile, Message: fmt.Sprintf("unknown model profile %q", cfg.Profile), Hint: strict.DidYouMean(cfg.Profile, m.ids()),
+		}}
 	}
-	elected, ok := m.find(cfg.Profile)
-	if !ok {
-		return nil, unknownProfile(cfg.Profile, m.ids())
-	}
-	m.profiles[0].Profile = elected
+	m.llm.Profile = elected
 	return m, nil
 }
 
-// defaultProfile is the name by which crews and flags may call the profile of the
-// llm section itself.
-const defaultProfile = "default"
-
+// ids returns what crews and flags may call the profiles, sorted.
 func (m *models) ids() []string {
-	ids := []string{defaultProfile}
-	for _, p := range m.profiles[1:] {
+	ids := []string{config.DefaultProfile}
+	for _, p := range m.llm.Profiles {
 		ids = append(ids, p.ID)
 	}
 	slices.Sort(ids)
 	return ids
-}
-
-func (m *models) find(id string) (config.Profile, bool) {
-	if id == defaultProfile {
-		id = ""
-	}
-	for _, p := range m.profiles {
-		if p.ID == id {
-			return p.Profile, true
-		}
-	}
-	return config.Profile{}, false
 }
 
 // prepare makes the models of the profiles, so that a missing key is found
@@ -124,24 +112,27 @@ func (m *models) prepare(ctx context.Context, ids ...string) error {
 	return nil
 }
 
+// model returns the model of a profile. However the default profile is named,
+// it has one model: a second one of a tape would begin anew.
 func (m *models) model(ctx context.Context, id string) (llm.Model, error) {
+	if id == "" {
+		id = config.DefaultProfile
+	}
+	key := strings.ToLower(id)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if made, ok := m.made[id]; ok {
+	if made, ok := m.made[key]; ok {
 		return made, nil
 	}
-	p, ok := m.find(id)
-	if !ok {
-		return nil, unknownProfile(id, m.ids())
+	p, err := m.llm.Select(id)
+	if err != nil {
+		return nil, err
 	}
 	made, err := m.make(ctx, p, m.creds)
 	if err != nil {
-		if id == "" {
-			id = defaultProfile
-		}
 		return nil, fmt.Errorf("making the model of profile %q: %w", id, err)
 	}
-	m.made[id] = made
+	m.made[key] = made
 	return made, nil
 }
 
@@ -154,8 +145,8 @@ func (m *models) vendors(c *crew.Crew) crew.Issues {
 		if l == nil || !l.Provider.Set {
 			return
 		}
-		p, ok := m.find(l.Profile.V)
-		if !ok || p.Provider == l.Provider.V || p.Provider == "replay" || p.Provider == "echo" {
+		p, err := m.llm.Select(l.Profile.V)
+		if err != nil || p.Provider == l.Provider.V || p.Provider == config.ProviderReplay || p.Provider == config.ProviderEcho {
 			return
 		}
 		warnings = append(warnings, crew.Issue{
@@ -175,7 +166,7 @@ func (m *models) vendors(c *crew.Crew) crew.Issues {
 
 // settings are what a profile says of requests.
 func (m *models) settings(id string) agent.Settings {
-	p, _ := m.find(id)
+	p, _ := m.llm.Select(id) // who asks has the model already
 	return agent.Settings{Model: p.Model, Temperature: p.Temperature, TopP: p.TopP, MaxTokens: p.MaxTokens}
 }
 
@@ -184,10 +175,14 @@ func (m *models) settings(id string) agent.Settings {
 type credentials struct {
 	environ  []string
 	redactor *secret.Redactor
+	log      *slog.Logger
 }
 
 func (c credentials) Resolve(ctx context.Context, ref secret.Ref) (secret.Value, error) {
-	v, err := secret.Resolve(ctx, ref, secret.Env(c.environ), secret.File{}, secret.Command{})
+	// A program of the settings gets the host's environment as given; an empty
+	// one that is nil would be this process's.
+	program := secret.Command{Environ: append([]string{}, c.environ...)}
+	v, err := secret.Resolve(ctx, ref, secret.Env(c.environ), secret.File{Logger: c.log}, program)
 	if err != nil {
 		return secret.Value{}, err
 	}

@@ -76,18 +76,22 @@ func (h *Host) Run(ctx context.Context, c *crew.Crew, inputs crew.Inputs) (*Outp
 		finished.InputTokens, finished.OutputTokens = result.Usage.Input, result.Usage.Output
 	}
 	if err != nil {
-		finished.Error = h.cfg.Redactor.Redact(err.Error())
+		finished.Error = strings.Join(strings.Fields(err.Error()), " ")
 		err = &RunError{err}
 	}
 	events.Emit(finished)
 	return out, err
 }
 
+// sinks are who is told of events, in which no secret is shown, whoever said it.
 func (h *Host) sinks() []event.Sink {
 	if h.cfg.OnEvent == nil {
 		return nil
 	}
-	return []event.Sink{h.cfg.OnEvent}
+	return []event.Sink{func(e event.Event) {
+		e.Error, e.Text = h.cfg.Redactor.Redact(e.Error), h.cfg.Redactor.Redact(e.Text)
+		h.cfg.OnEvent(e)
+	}}
 }
 
 // profilesOf returns the profiles that a run of the crew uses, the default one
@@ -178,7 +182,15 @@ func schemaReader(crewPath string) func(context.Context, string) ([]byte, error)
 			return nil, fmt.Errorf("opening the crew's folder: %w", err)
 		}
 		defer root.Close()
-		f, err := root.Open(filepath.FromSlash(strings.TrimPrefix(path, "/crew/")))
+		name := filepath.FromSlash(strings.TrimPrefix(path, "/crew/"))
+		info, err := root.Stat(name)
+		if err != nil {
+			return nil, err
+		}
+		if !info.Mode().IsRegular() { // a pipe would hold the run up for ever
+			return nil, fmt.Errorf("%s is no regular file", path)
+		}
+		f, err := root.Open(name)
 		if err != nil {
 			return nil, err
 		}

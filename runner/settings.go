@@ -112,19 +112,13 @@ func issuesOf(code string, err error) strict.Issues {
 	return strict.Issues{{Code: code, Message: err.Error()}}
 }
 
-func unknownProfile(id string, known []string) error {
-	return strict.Issues{{
-		Code: CodeUnknownProfile, Message: fmt.Sprintf("unknown model profile %q", id), Hint: strict.DidYouMean(id, known),
-	}}
-}
-
 // CheckModel makes the model of the default profile, key and all, without
 // calling it, and says which it is.
 func (h *Host) CheckModel(ctx context.Context) (string, error) {
 	if err := h.models.prepare(ctx, ""); err != nil {
 		return "", err
 	}
-	p, _ := h.models.find("")
+	p := h.models.llm.Profile
 	name := strings.TrimSuffix(p.Provider+"/"+p.Model, "/")
 	if p.Tape != "" {
 		name += " " + p.Tape
