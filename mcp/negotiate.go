@@ -203,7 +203,7 @@ func (s *session) open(ctx context.Context) (link, error) {
 	if s.server.Transport == config.TransportHTTP {
 		return newEndpoint(s.server, s.shutdownTimeout, s.masks)
 	}
-	return startPipe(ctx, s.server, s.shutdownTimeout, s.guard, s.masks, s.warn, func(line string) {
+	return startPipe(ctx, s.server, s.shutdownTimeout, s.opts.Environ, s.guard, s.masks, s.warn, func(line string) {
 		s.log.Debug("stderr", "line", s.masks.line(line, maxDetail))
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -30,6 +31,9 @@ type Options struct {
 	// servers' processes should this one be killed; see package child. Empty:
 	// none.
 	Guard []string
+	// Environ is the environment that servers' processes inherit a part of, as
+	// NAME=value lines. Nil means this process's own.
+	Environ []string
 	// OnReport, if set, is called as each server is connected or has failed,
 	// one call at a time. Names are registered after all of them.
 	OnReport func(ServerReport)
@@ -61,6 +65,9 @@ func Startup(ctx context.Context, cfg config.MCP, reg *tools.Registry, opts Opti
 	}
 	if opts.Redactor == nil {
 		opts.Redactor = new(secret.Redactor)
+	}
+	if opts.Environ == nil {
+		opts.Environ = os.Environ()
 	}
 	all := &Sessions{registry: reg}
 	if !cfg.Enabled {

@@ -70,7 +70,7 @@ type pipe struct {
 
 // startPipe starts the process of a server. Warn is told once of what is wrong
 // with its stdout.
-func startPipe(ctx context.Context, server config.Server, shutdown time.Duration, guard *child.Guard, m *masks, warn func(string), stderr func(string)) (*pipe, error) {
+func startPipe(ctx context.Context, server config.Server, shutdown time.Duration, environ []string, guard *child.Guard, m *masks, warn func(string), stderr func(string)) (*pipe, error) {
 	env := make([]string, 0, len(server.Env))
 	for _, v := range server.Env {
 		env = append(env, v.Name+"="+v.Value.Reveal())
@@ -85,7 +85,7 @@ func startPipe(ctx context.Context, server config.Server, shutdown time.Duration
 	p, err := child.Start(ctx, child.Config{
 		Command:         server.Command.Reveal(),
 		Args:            args,
-		Env:             child.Environ(os.Environ(), env),
+		Env:             child.Environ(environ, env),
 		Dir:             server.Cwd,
 		Label:           label,
 		ShutdownTimeout: shutdown,

@@ -42,7 +42,8 @@ type Config struct {
 	Asker    builtin.Asker
 
 	// Environ is the environment that secrets are looked up in and that
-	// children inherit a part of. Nil means an empty one.
+	// children inherit a part of. Nil means that there are no variables for
+	// secrets, and this process's own for children.
 	Environ []string
 	// Guard is the command line that runs [child.GuardMain]; empty means that
 	// no guard outlives a killed host.
@@ -106,7 +107,7 @@ func Open(ctx context.Context, cfg Config) (_ *Host, err error) {
 	}
 	h.servers, err = mcp.Startup(ctx, cfg.Settings.MCP, h.registry, mcp.Options{
 		Name: "crewhost", Version: cfg.Version,
-		Guard: cfg.Guard, Logger: cfg.Logger, Redactor: cfg.Redactor, OnReport: cfg.OnServer,
+		Environ: cfg.Environ, Guard: cfg.Guard, Logger: cfg.Logger, Redactor: cfg.Redactor, OnReport: cfg.OnServer,
 	})
 	if err != nil {
 		return nil, err
