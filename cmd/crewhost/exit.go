@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"crewhost/config/strict"
 	"crewhost/mcp"
 	"crewhost/runner"
+	"crewhost/runner/llm/replay"
 )
 
 // The exit codes.
@@ -73,9 +75,15 @@ func finish(w io.Writer, err error, interrupted bool) int {
 		var reported errReported
 		if errors.As(err, &issues) && !errors.As(err, &reported) {
 			for _, issue := range issues {
-				fmt.Fprintln(w, issue.Error())
+				fmt.Fprintln(w, oneLine(issue.Error()))
 			}
-			err = fmt.Errorf("%s", count(len(issues), "problem"))
+			err = errReported{count(len(issues), "problem"), err}
+		}
+		var divergence *replay.DivergenceError
+		if errors.As(err, &divergence) {
+			for line := range strings.SplitSeq(divergence.Diff, "\n") {
+				fmt.Fprintln(w, still(line))
+			}
 		}
 		fmt.Fprintf(w, "ERROR: %s\n", oneLine(err.Error()))
 	}

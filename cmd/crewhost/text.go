@@ -14,14 +14,16 @@ func count(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// oneLine folds a text into one line without control characters, so that what
-// a server or a file says can't draw on the terminal.
-func oneLine(s string) string {
-	s = strings.Map(func(r rune) rune {
+// oneLine folds a text into one line without control characters.
+func oneLine(s string) string { return strings.Join(strings.Fields(still(s)), " ") }
+
+// still takes out control characters, line breaks included, so that what a
+// server or a file says can't draw on the terminal.
+func still(s string) string {
+	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return ' '
 		}
 		return r
 	}, s)
-	return strings.Join(strings.Fields(s), " ")
 }

@@ -23,11 +23,11 @@ type DivergenceError struct {
 	Total  int    // records on the tape
 	// Diff is how the request (+) differs from the nearest record (-), or what
 	// keeps that record's match from answering it; lines, and at most a screen or
-	// two of them.
+	// two of them. Error leaves it out, so that it may stand in a line of a log.
 	Diff string
 }
 
-// Error says all of it, on several lines.
+// Error says all but the difference, in one line.
 func (e *DivergenceError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "tape %s: no record answers the request (%d of %d are unused)", e.Tape, e.Unused, e.Total)
@@ -36,9 +36,6 @@ func (e *DivergenceError) Error() string {
 	}
 	if e.Line > 0 {
 		fmt.Fprintf(&b, "; the nearest is %s:%d", e.Tape, e.Line)
-	}
-	if e.Diff != "" {
-		b.WriteString(":\n" + e.Diff)
 	}
 	return b.String()
 }

@@ -2,6 +2,7 @@ package replay_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -23,15 +24,17 @@ func ExampleRead() {
 	}
 	for _, question := range []string{"What is the capital of Norway?", "What is it known for?"} {
 		res, err := tape.Generate(context.Background(), llm.Request{Messages: []llm.Message{llm.User(question)}})
-		if err != nil {
+		var divergence *replay.DivergenceError
+		if errors.As(err, &divergence) {
 			fmt.Println(err)
+			fmt.Println(divergence.Diff)
 			return
 		}
 		fmt.Println(res.Message.Text())
 	}
 	// Output:
 	// Oslo.
-	// tape tape.jsonl: no record answers the request (1 of 2 are unused); the nearest is tape.jsonl:4:
+	// tape tape.jsonl: no record answers the request (1 of 2 are unused); the nearest is tape.jsonl:4
 	//   the request does not contain "how many people"
 	// the request:
 	// {

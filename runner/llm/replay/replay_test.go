@@ -189,8 +189,8 @@ func TestDivergenceShowsTheNearestRecord(t *testing.T) {
 		t.Errorf("got %+v", div)
 	}
 	for _, want := range []string{"t.jsonl:3", "-            Start in Oslo.\\n", "+            Start in Bergen.\\n", " End in Rome."} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("the error lacks %q:\n%v", want, err)
+		if !strings.Contains(err.Error()+"\n"+div.Diff, want) {
+			t.Errorf("the error lacks %q: %v\n%s", want, err, div.Diff)
 		}
 	}
 }
@@ -198,10 +198,17 @@ func TestDivergenceShowsTheNearestRecord(t *testing.T) {
 func TestDivergenceIsBounded(t *testing.T) {
 	tape := read(t, head+record(t, ask(strings.Repeat("line\n", 5000)), "1"))
 	_, err := tape.Generate(t.Context(), ask(strings.Repeat("other\n", 5000)+strings.Repeat("é", 5000)))
-	if n := len(err.Error()); n > 64<<10 {
+	var div *replay.DivergenceError
+	if !errors.As(err, &div) {
+		t.Fatalf("got %v", err)
+	}
+	if n := len(div.Diff); n > 64<<10 {
 		t.Errorf("%d bytes", n)
 	}
-	if !strings.Contains(err.Error(), "more lines") {
+	if strings.Contains(err.Error(), "\n") {
+		t.Errorf("the error is no single line: %q", err)
+	}
+	if !strings.Contains(div.Diff, "more lines") {
 		t.Errorf("nothing says that it is cut")
 	}
 }
