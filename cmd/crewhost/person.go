@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"sync"
 
@@ -20,13 +18,13 @@ type person struct {
 	progress *progress
 	mode     string // ask, allow, deny
 
-	mu    sync.Mutex // one question at a time
-	lines chan string
-	runs  map[string]bool // tools allowed for the rest of the run
+	mu       sync.Mutex // one question at a time
+	keyboard keyboard
+	runs     map[string]bool // tools allowed for the rest of the run
 }
 
 func newPerson(c *console, p *progress, mode string) *person {
-	return &person{console: c, progress: p, mode: mode, runs: map[string]bool{}}
+	return &person{console: c, progress: p, mode: mode, keyboard: keyboard{in: c.in}, runs: map[string]bool{}}
 }
 
 // approver is who answers calls that the policy asks about, or nil where nobody
@@ -67,7 +65,7 @@ func (p *person) Approve(ctx context.Context, r permission.Request, d permission
 	p.progress.line(grey, "  asked because "+d.Reason)
 	for {
 		p.progress.line(yellow, "Allow? y = once, a = for this run, n = no; anything else is a no with that as the reason")
-		answer, err := p.readLine(ctx)
+		answer, err := p.keyboard.line(ctx)
 		if err != nil {
 			return permission.Answer{}, err
 		}
@@ -113,7 +111,7 @@ func (p *person) Ask(ctx context.Context, q builtin.Question) (string, error) {
 	case q.Default != "":
 		p.progress.line(grey, "Enter alone means: "+q.Default)
 	}
-	return p.readLine(ctx)
+	return p.keyboard.line(ctx)
 }
 
 // unattended answers a question that nobody can be asked.
@@ -133,30 +131,3 @@ func (p *person) unattended(q builtin.Question) (string, error) {
 }
 
 var errNobody = errors.New("nobody can be asked: this is no terminal")
-
-// readLine returns the next line that the person writes. A read from a terminal
-// can't be interrupted, so one reader goes on waiting in the background; it ends
-// with the program, whose only reader of stdin it is.
-func (p *person) readLine(ctx context.Context) (string, error) {
-	if p.lines == nil {
-		p.lines = make(chan string)
-		go readLines(p.console.in, p.lines)
-	}
-	select {
-	case line, ok := <-p.lines:
-		if !ok {
-			return "", fmt.Errorf("reading the answer: %w", io.EOF)
-		}
-		return strings.TrimSpace(line), nil
-	case <-ctx.Done():
-		return "", context.Cause(ctx)
-	}
-}
-
-func readLines(r io.Reader, lines chan<- string) {
-	defer close(lines)
-	scanner := bufio.NewScanner(r)
-	for scanner.Scan() {
-		lines <- scanner.Text()
-	}
-}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"crewhost/tools/builtin"
+	"crewhost/tools/permission"
+)
+
+// sit puts a person at a terminal whose stdin is what type writes.
+func sit(t *testing.T, mode string) (p *person, keys *io.PipeWriter, screen *bytes.Buffer) {
+	t.Helper()
+	in, keys := io.Pipe()
+	t.Cleanup(func() { _ = keys.Close() })
+	screen = &bytes.Buffer{}
+	c := &console{in: in, err: screen, terminal: true}
+	return newPerson(c, newProgress(screen, false), mode), keys, screen
+}
+
+// ask asks about a call of a tool in the background.
+func ask(ctx context.Context, p *person, tool string) func() (permission.Answer, error) {
+	var answer permission.Answer
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		answer, err = p.Approve(ctx, permission.Request{Tool: tool, Agent: "one"}, permission.Decision{Reason: "it is the default"})
+	}()
+	return func() (permission.Answer, error) { <-done; return answer, err }
+}
+
+func typeIn(t *testing.T, keys io.Writer, text string) {
+	t.Helper()
+	if _, err := io.WriteString(keys, text); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+// The four answers at a terminal.
+func TestApprove(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, keys, screen := sit(t, "ask")
+		for _, tt := range []struct {
+			typed string
+			want  permission.Answer
+		}{
+			{"\nY\n", permission.Answer{Allow: true}}, // an empty line is no answer
+			{"n\n", permission.Answer{}},
+			{"use the other one\n", permission.Answer{Reason: "use the other one"}},
+			{"a\n", permission.Answer{Allow: true}},
+		} {
+			result := ask(t.Context(), p, "shell")
+			synctest.Wait()
+			for line := range strings.Lines(tt.typed) {
+				typeIn(t, keys, line)
+			}
+			if got, err := result(); err != nil || got != tt.want {
+				t.Errorf("%q: %+v, %v", tt.typed, got, err)
+			}
+		}
+		// "a" holds for that tool and for the rest of the run.
+		if got, err := ask(t.Context(), p, "shell")(); err != nil || !got.Allow {
+			t.Errorf("again: %+v, %v", got, err)
+		}
+		if !strings.Contains(screen.String(), "Agent one wants to call shell") {
+			t.Errorf("screen: %s", screen)
+		}
+		result := ask(t.Context(), p, "other")
+		synctest.Wait()
+		_ = keys.Close()
+		if _, err := result(); !errors.Is(err, io.EOF) {
+			t.Errorf("after the end: %v", err)
+		}
+		if _, err := ask(t.Context(), p, "other")(); !errors.Is(err, io.EOF) {
+			t.Errorf("after the end, again: %v", err)
+		}
+	})
+}
+
+// What is typed when a question is over answers no other question.
+func TestALateAnswerIsNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, keys, _ := sit(t, "ask")
+		ctx, cancel := context.WithCancel(t.Context())
+		first := ask(ctx, p, "harmless")
+		synctest.Wait()
+		cancel()
+		if _, err := first(); !errors.Is(err, context.Canceled) {
+			t.Errorf("the first: %v", err)
+		}
+		typeIn(t, keys, "y\n") // too late
+		second := ask(t.Context(), p, "dangerous")
+		synctest.Wait()
+		typeIn(t, keys, "n\n")
+		if got, err := second(); err != nil || got.Allow {
+			t.Errorf("the second: %+v, %v", got, err)
+		}
+		_ = keys.Close()
+		synctest.Wait()
+	})
+}
+
+// human_input where nobody is: an answer is given by --approve alone, and never
+// made up.
+func TestAskUnattended(t *testing.T) {
+	for _, tt := range []struct {
+		mode string
+		q    builtin.Question
+		want string
+		err  error
+	}{
+		{"ask", builtin.Question{Kind: builtin.KindApproval}, "", errNobody},
+		{"ask", builtin.Question{Kind: builtin.KindText, Default: "x"}, "", errNobody},
+		{"allow", builtin.Question{Kind: builtin.KindApproval}, "yes", nil},
+		{"allow", builtin.Question{Kind: builtin.KindText, Default: "x"}, "x", nil},
+		{"allow", builtin.Question{Kind: builtin.KindText}, "", errNobody},
+		{"deny", builtin.Question{Kind: builtin.KindApproval}, "no", nil},
+		{"deny", builtin.Question{Kind: builtin.KindText, Default: "x"}, "", errNobody},
+	} {
+		p, _, _ := sit(t, tt.mode)
+		p.console.terminal = false
+		if got, err := p.Ask(t.Context(), tt.q); got != tt.want || !errors.Is(err, tt.err) {
+			t.Errorf("%s, %+v: %q, %v", tt.mode, tt.q, got, err)
+		}
+	}
+}
