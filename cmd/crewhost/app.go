@@ -117,12 +117,12 @@ type session struct {
 // are masked on stderr from then on.
 func newSession(ctx *cli.Context, c *console, anchor string) (*session, error) {
 	s := &session{console: c}
-	level := map[int]slog.Level{0: slog.LevelWarn, 1: slog.LevelInfo}
-	l, ok := level[min(max(ctx.Int(verbosityFlag), 0), 2)]
-	if !ok {
-		l = slog.LevelDebug
+	if ctx.IsSet(settingsFlag) && ctx.String(settingsFlag) == "" {
+		return nil, usagef("--settings is empty: name a file")
 	}
-	s.log = slog.New(tint.NewTextHandler(c.err, &tint.Options{Level: l, NoColor: !c.colour(), TimeFormat: "15:04:05.000"}))
+	levels := []slog.Level{slog.LevelWarn, slog.LevelInfo, slog.LevelDebug}
+	level := levels[min(max(ctx.Int(verbosityFlag), 0), len(levels)-1)]
+	s.log = slog.New(tint.NewTextHandler(c.err, &tint.Options{Level: level, NoColor: !c.colour(), TimeFormat: "15:04:05.000"}))
 	s.progress = newProgress(c.err, c.colour())
 
 	settings, err := config.Load(config.Source{

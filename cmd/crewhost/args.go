@@ -14,7 +14,8 @@ const completionFlag = "--generate-bash-completion"
 
 // arrange puts a command line into the order that the flag parser wants: the
 // command, its flags, then the rest. "run" is added where the first word is a
-// crew rather than a command.
+// crew rather than a command. Who asks for help gets it and nothing else, and a
+// flag at the end that wants a value does not get the crew for one.
 func arrange(app *cli.App, args []string) []string {
 	if len(args) > 0 && args[len(args)-1] == completionFlag {
 		return args // a shell asks what may follow: the order is its question
@@ -35,12 +36,17 @@ func arrange(app *cli.App, args []string) []string {
 			i = len(args)
 		case len(arg) < 2 || arg[0] != '-':
 			rest = append(rest, arg)
+		case arg == "-h" || arg == "-help" || arg == "--help":
+			return append(args[:depth:depth], arg)
 		default:
 			flags = append(flags, arg)
-			if !strings.Contains(arg, "=") && takesValue(command, arg) && i+1 < len(args) {
-				i++
-				flags = append(flags, args[i])
+			if strings.Contains(arg, "=") || !takesValue(command, arg) {
+				continue
 			}
+			if i++; i == len(args) {
+				return slices.Concat(args[:depth], flags)
+			}
+			flags = append(flags, args[i])
 		}
 	}
 	return slices.Concat(args[:depth], flags, rest)
@@ -71,6 +77,14 @@ func takesValue(command *cli.Command, arg string) bool {
 		return !isBool
 	}
 	return false
+}
+
+// atMost refuses more words than a command looks at.
+func atMost(ctx *cli.Context, words int) error {
+	if ctx.NArg() <= words {
+		return nil
+	}
+	return usagef("%s: unexpected %q; %[1]s --help says what it takes", ctx.Command.HelpName, ctx.Args().Get(words))
 }
 
 // isCrew reports whether a word names a crew: a file or folder that exists, or

@@ -19,6 +19,9 @@ func completionCommand(c *console) *cli.Command {
 		Usage:     "print a script that completes commands and flags in a shell",
 		ArgsUsage: "bash|zsh|fish",
 		Action: func(ctx *cli.Context) error {
+			if err := atMost(ctx, 1); err != nil {
+				return err
+			}
 			var script string
 			var err error
 			switch shell := ctx.Args().First(); shell {

@@ -24,6 +24,9 @@ func doctorCommand(c *console) *cli.Command {
 			if err != nil {
 				return err
 			}
+			if err := atMost(ctx, 0); err != nil {
+				return err
+			}
 			anchor, err := anchorOf("")
 			if err != nil {
 				return err
@@ -33,7 +36,7 @@ func doctorCommand(c *console) *cli.Command {
 			if err := ctx.Context.Err(); err != nil {
 				return err
 			}
-			return d.print(newOutput(c.out, c.err, format))
+			return d.print(newOutput(c, format))
 		},
 	}
 }
@@ -76,7 +79,7 @@ func (d *diagnosis) examine(ctx *cli.Context, c *console, anchor string) {
 
 	host, err := s.open(ctx)
 	if err != nil {
-		d.servers(s.progress.reports())
+		d.servers(inOrder(s.progress.reports(), s.settings.MCP.Servers))
 		d.problems("host", err)
 		return
 	}
@@ -95,6 +98,16 @@ func (d *diagnosis) examine(ctx *cli.Context, c *console, anchor string) {
 	}
 	d.servers(host.Servers())
 	d.add("tools", fine, "%s", count(len(host.Tools()), "tool"))
+}
+
+// inOrder sorts reports, which came as servers were done, as the settings have
+// the servers.
+func inOrder(reports []mcp.ServerReport, servers []config.Server) []mcp.ServerReport {
+	place := func(r mcp.ServerReport) int {
+		return slices.IndexFunc(servers, func(s config.Server) bool { return s.Name == r.Name })
+	}
+	slices.SortFunc(reports, func(a, b mcp.ServerReport) int { return place(a) - place(b) })
+	return reports
 }
 
 func (d *diagnosis) problems(check string, err error) {
@@ -136,6 +149,9 @@ func (d *diagnosis) servers(reports []mcp.ServerReport) {
 }
 
 func (d *diagnosis) print(out *output) error {
+	for i, f := range d.findings {
+		d.findings[i].Detail = out.mask(f.Detail)
+	}
 	if out.json {
 		if err := out.encode(d.findings); err != nil {
 			return err

@@ -40,8 +40,8 @@ func initCommand(c *console) *cli.Command {
 			if err != nil {
 				return err
 			}
-			if ctx.NArg() > 1 {
-				return usagef("init: one folder at a time")
+			if err := atMost(ctx, 1); err != nil {
+				return err
 			}
 			dir := ctx.Args().First()
 			if dir == "" {
@@ -58,9 +58,6 @@ func writeStart(c *console, dir, provider string, force bool) error {
 		{"crewhost.yaml", strings.Replace(initSettings, "  # llm\n", startingPoints[provider], 1)},
 		{"crew.yaml", initCrew},
 	}
-	if err := os.MkdirAll(filepath.Join(dir, "out"), 0o755); err != nil {
-		return usagef("init: making the folder: %v", err)
-	}
 	if !force {
 		for _, f := range files {
 			path := filepath.Join(dir, f.name)
@@ -70,6 +67,9 @@ func writeStart(c *console, dir, provider string, force bool) error {
 				return usagef("init: %v", err)
 			}
 		}
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "out"), 0o755); err != nil {
+		return usagef("init: making the folder: %v", err)
 	}
 	for _, f := range files {
 		path := filepath.Join(dir, f.name)

@@ -32,7 +32,15 @@ func mcpCommand(c *console) *cli.Command {
 				ArgsUsage: "TOOL",
 				Flags: append(hostFlags(), formatFlagOf("text", "json"),
 					&cli.StringFlag{Name: "args", Usage: "the arguments as a `JSON` object", Value: "{}"}),
-				Action: func(ctx *cli.Context) error { return withHost(ctx, c, mcpCall) },
+				Action: func(ctx *cli.Context) error {
+					call, err := callOf(ctx) // before anything is started
+					if err != nil {
+						return err
+					}
+					return withHost(ctx, c, func(ctx *cli.Context, host *runner.Host, out *output) error {
+						return mcpCall(ctx, host, out, call)
+					})
+				},
 			},
 			{
 				Name:      "ping",
@@ -71,7 +79,7 @@ func withHost(ctx *cli.Context, c *console, f func(*cli.Context, *runner.Host, *
 		return err
 	}
 	defer closeHost(host, &err)
-	return f(ctx, host, newOutput(c.out, c.err, format))
+	return f(ctx, host, newOutput(c, format))
 }
 
 // known refuses the names of servers that the settings do not have.
@@ -115,15 +123,20 @@ func summary(s string) string {
 	return string(text[:width-1]) + "…"
 }
 
-func mcpCall(ctx *cli.Context, host *runner.Host, out *output) error {
+// callOf is the call that a command line asks for.
+func callOf(ctx *cli.Context) (tools.Call, error) {
 	if ctx.NArg() != 1 {
-		return usagef("mcp call: name one tool: crewhost mcp call TOOL --args '{…}'")
+		return tools.Call{}, usagef("mcp call: name one tool: crewhost mcp call TOOL --args '{…}'")
 	}
 	args := json.RawMessage(ctx.String("args"))
 	if !json.Valid(args) {
-		return usagef("mcp call: --args is not JSON: %s", ctx.String("args"))
+		return tools.Call{}, usagef("mcp call: --args is not JSON: %s", args)
 	}
-	res, err := host.Call(ctx.Context, tools.Call{Name: ctx.Args().First(), Arguments: args})
+	return tools.Call{Name: ctx.Args().First(), Arguments: args}, nil
+}
+
+func mcpCall(ctx *cli.Context, host *runner.Host, out *output, call tools.Call) error {
+	res, err := host.Call(ctx.Context, call)
 	if err != nil {
 		if tools.CodeOf(err) == tools.CodeToolNotFound || tools.CodeOf(err) == tools.CodeArgumentsInvalid {
 			return usageError{err.Error()}
@@ -158,7 +171,7 @@ func mcpPing(ctx *cli.Context, host *runner.Host, out *output) error {
 		a := answer{Server: r.Name}
 		d, err := host.Ping(ctx.Context, r.Name)
 		if err != nil {
-			a.Error = oneLine(err.Error())
+			a.Error = out.reason(err)
 			failed++
 		} else {
 			a.Millis = float64(d) / float64(time.Millisecond)

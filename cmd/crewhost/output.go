@@ -19,11 +19,15 @@ import (
 type output struct {
 	out, err io.Writer
 	json     bool
+	mask     func(string) string // hides the secrets of the settings
 }
 
-func newOutput(out, err io.Writer, format string) *output {
-	return &output{out: out, err: err, json: format == "json"}
+func newOutput(c *console, format string) *output {
+	return &output{out: c.out, err: c.err, json: format == "json", mask: c.redactor.Redact}
 }
+
+// reason is an error on stdout, which nobody else masks.
+func (o *output) reason(err error) string { return o.mask(oneLine(err.Error())) }
 
 func (o *output) encode(v any) error {
 	enc := json.NewEncoder(o.out)
@@ -76,7 +80,7 @@ type jsonSkip struct {
 	Holder string `json:"holder,omitempty"`
 }
 
-func jsonServers(reports []mcp.ServerReport) []jsonServer {
+func (o *output) servers(reports []mcp.ServerReport) []jsonServer {
 	list := []jsonServer{}
 	for _, r := range reports {
 		s := jsonServer{
@@ -89,7 +93,7 @@ func jsonServers(reports []mcp.ServerReport) []jsonServer {
 			s.Skipped = append(s.Skipped, jsonSkip{Tool: skip.Tool, Reason: string(skip.Reason), Holder: skip.Holder})
 		}
 		if r.Err != nil {
-			s.Error, s.Code = oneLine(r.Err.Error()), string(tools.CodeOf(r.Err))
+			s.Error, s.Code = o.reason(r.Err), string(tools.CodeOf(r.Err))
 		}
 		list = append(list, s)
 	}
@@ -147,7 +151,7 @@ func (o *output) verdict(target string, v runner.Verdict) error {
 			"ok": len(v.Issues) == 0, "crew": path,
 			"agents": v.Agents, "tasks": v.Tasks, "toolsResolved": v.Tools,
 			"issues": jsonIssues(v.Issues), "warnings": jsonIssues(v.Warnings),
-			"servers": jsonServers(v.Servers),
+			"servers": o.servers(v.Servers),
 		})
 		if err != nil {
 			return err
@@ -213,12 +217,12 @@ func (o *output) run(result *runner.Output, failure error) error {
 	}
 	r := jsonRun{OK: failure == nil, Final: result.Final, Tasks: []jsonTask{}, Usage: usageOf(result.Usage), Millis: result.Took.Milliseconds()}
 	if failure != nil {
-		r.Error = oneLine(failure.Error())
+		r.Error = o.reason(failure)
 	}
 	for _, t := range result.Tasks {
 		why := t.Why
 		if t.Err != nil {
-			why = oneLine(t.Err.Error())
+			why = o.reason(t.Err)
 		}
 		r.Tasks = append(r.Tasks, jsonTask{
 			Task: t.Task, Agent: t.Agent, State: string(t.State), Error: why, Output: t.Text,

@@ -136,7 +136,7 @@ func (p *progress) event(e event.Event) {
 }
 
 // finished closes the report of a run.
-func (p *progress) finished(result *runner.Output, d time.Duration, err error) {
+func (p *progress) finished(result *runner.Output, err error) {
 	if result == nil {
 		return
 	}
@@ -148,7 +148,7 @@ func (p *progress) finished(result *runner.Output, d time.Duration, err error) {
 	if result.Usage.Measured {
 		tokens = fmt.Sprintf("%d tokens (%d in, %d out)", result.Usage.Input+result.Usage.Output, result.Usage.Input, result.Usage.Output)
 	}
-	p.line(colour, fmt.Sprintf("%s: %s, %s, %s", word, count(len(result.Tasks), "task"), tokens, took(d)))
+	p.line(colour, fmt.Sprintf("%s: %s, %s, %s", word, count(len(result.Tasks), "task"), tokens, took(result.Took)))
 }
 
 // took writes a duration with the figures that a person reads.

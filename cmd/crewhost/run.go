@@ -1,10 +1,11 @@
 package main
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -30,7 +31,10 @@ func runCommand(c *console) *cli.Command {
 			if err != nil {
 				return err
 			}
-			out := newOutput(c.out, c.err, format)
+			out := newOutput(c, format)
+			if ctx.Bool("list-tools") && ctx.Bool("validate") {
+				return usagef("run: --validate and --list-tools are two things; give one")
+			}
 			if ctx.Bool("list-tools") {
 				return listTools(ctx, c, out)
 			}
@@ -42,6 +46,9 @@ func runCommand(c *console) *cli.Command {
 // listTools prints the manifest. The settings are those of the crew, where one
 // is named, else of the working directory.
 func listTools(ctx *cli.Context, c *console, out *output) (err error) {
+	if err := atMost(ctx, 1); err != nil {
+		return err
+	}
 	anchor, err := anchorOf(ctx.Args().First())
 	if err != nil {
 		return err
@@ -94,9 +101,8 @@ func runCrew(ctx *cli.Context, c *console, out *output) (err error) {
 	for _, w := range verdict.Warnings {
 		s.progress.warn(w.Error())
 	}
-	began := time.Now()
 	result, err := host.Run(ctx.Context, loaded, inputs)
-	s.progress.finished(result, time.Since(began), err)
+	s.progress.finished(result, err)
 	if printErr := out.run(result, err); err == nil {
 		err = printErr
 	}
@@ -132,8 +138,10 @@ func anchorOf(target string) (string, error) {
 	}
 	info, err := os.Stat(path)
 	switch {
-	case err != nil:
+	case errors.Is(err, fs.ErrNotExist):
 		return "", usagef("crew not found: %s", path)
+	case err != nil:
+		return "", usagef("crew %q: %v", target, err)
 	case info.IsDir():
 		return path, nil
 	default:

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"encoding/json"
-	"fmt"
 	"runtime"
 	"runtime/debug"
 
@@ -52,14 +50,14 @@ func versionCommand(c *console) *cli.Command {
 			if err != nil {
 				return err
 			}
-			v := version()
-			if format == "json" {
-				enc := json.NewEncoder(c.out)
-				enc.SetIndent("", "  ")
-				return enc.Encode(v)
+			if err := atMost(ctx, 0); err != nil {
+				return err
 			}
-			_, err = fmt.Fprintf(c.out, "crewhost %s (%s, %s)\n", v.Version, v.Go, v.Platform)
-			return err
+			v, out := version(), newOutput(c, format)
+			if out.json {
+				return out.encode(v)
+			}
+			return out.text("crewhost %s (%s, %s)\n", v.Version, v.Go, v.Platform)
 		},
 	}
 }
