@@ -120,8 +120,8 @@ var mountItem = regexp.MustCompile(`^(?:([0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{26})\|)
 
 func (b *builder) mounts(list []Text) []Text {
 	first := map[string]string{}
-	mounts := b.texts(list, "mounts")
-	for _, m := range mounts {
+	var mounts []Text
+	for _, m := range b.texts(list, "mounts") {
 		parts := mountItem.FindStringSubmatch(m.V)
 		if parts == nil {
 			b.fail(m.Pos, strict.CodeBadValue, "mounts: "+strict.Quote(m.V)+" is no virtual root", `write /name, or "<id>|/name"`)
@@ -134,6 +134,7 @@ func (b *builder) mounts(list []Text) []Text {
 			b.fail(m.Pos, CodeConflict, fmt.Sprintf("mounts: %s is selected twice: %s and %s", parts[2], strict.Quote(before), strict.Quote(m.V)), "keep one")
 		default:
 			first[parts[2]] = m.V
+			mounts = append(mounts, m)
 		}
 	}
 	return mounts

@@ -371,6 +371,26 @@ tasks:
 	}
 }
 
+// A mount that the crew requires must be there (mounts require, and never
+// restrict), and what is not done for it is said.
+func TestJudgeMountsAndCache(t *testing.T) {
+	r := open(t, map[string]string{
+		"out/.keep":     "",
+		"crewhost.yaml": "mounts: [\"./out:/out:rw\"]\n",
+		"crew.yaml": strings.Replace(oneTask, ", tools: [echo]", ", llm: { cache: { system: true } }", 1) +
+			"mounts: [/out, \"01ARZ3NDEKTSV4RRFFQ69G5FAV|/data\", nonsense]\n",
+	})
+	c, err := crew.Load(filepath.Join(r.dir, "crew.yaml"))
+	v := r.host.Judge(c, err, crew.Inputs{"word": "tide"})
+	// The third is no mount at all, and earns one issue, not two.
+	if len(v.Issues) != 2 || v.Issues[0].Code != runner.CodeNoMount || v.Issues[0].Line != 6 || !strings.Contains(v.Issues[0].Error(), "--mount DIR:/data:rw") {
+		t.Errorf("issues: %v", v.Issues)
+	}
+	if len(v.Warnings) != 2 || v.Warnings[0].Line != 4 || v.Warnings[1].Line != 6 {
+		t.Errorf("warnings: %v", v.Warnings)
+	}
+}
+
 // A secret that a vendor repeats is in no event; a program that finds a key sees
 // the environment that the host was given.
 func TestEventsHoldNoSecret(t *testing.T) {

@@ -3,10 +3,12 @@ package runner
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"crewhost/crew"
 	"crewhost/mcp"
+	"crewhost/tools/mount"
 )
 
 // Verdict is what the host thinks of a crew.
@@ -26,6 +28,7 @@ const (
 	CodeLoad        = "load"        // the crew's files could not be read
 	CodeUnused      = "unused"      // a variable that no text of the crew mentions
 	CodeVendor      = "vendor"      // a crew names another vendor than the profile that it uses
+	CodeNoMount     = "no-mount"    // the crew requires a mount that is not there
 )
 
 // Judge collects everything that is wrong with a crew: what [crew.Load] found,
@@ -50,12 +53,29 @@ func (h *Host) Judge(loaded *crew.Crew, loadErr error, inputs crew.Inputs) Verdi
 		v.Warnings = append(v.Warnings, crew.Issue{Code: CodeUnused, Message: fmt.Sprintf("the variable %q is given and not used", name)})
 	}
 	v.Warnings = append(v.Warnings, h.models.vendors(loaded)...)
+	v.Issues = append(v.Issues, h.unmounted(loaded)...)
 	unsupported, without := unsupported(loaded)
 	v.Issues = append(v.Issues, unsupported...)
 	v.Warnings = append(v.Warnings, without...)
 	v.Issues.Sort()
 	v.Warnings.Sort()
 	return v
+}
+
+// unmounted finds the mounts that a crew requires and the host has not.
+func (h *Host) unmounted(c *crew.Crew) crew.Issues {
+	var issues crew.Issues
+	for _, m := range c.Mounts {
+		root := m.V[strings.LastIndexByte(m.V, '|')+1:]
+		if slices.ContainsFunc(h.Mounts(), func(m mount.Mount) bool { return m.Virtual == root }) {
+			continue
+		}
+		issues = append(issues, crew.Issue{
+			Pos: m.Pos, Code: CodeNoMount, Message: fmt.Sprintf("the crew requires %s, and nothing is mounted there", root),
+			Hint: fmt.Sprintf("pass --mount DIR:%s:rw, or name it in the mounts of the settings", root),
+		})
+	}
+	return issues
 }
 
 // unsupported finds what a crew asks for and this version does not do: issues
@@ -81,6 +101,16 @@ func unsupported(c *crew.Crew) (issues, warnings crew.Issues) {
 	if len(c.Links) > 0 {
 		without(file, "links: this version has no hub between crews")
 	}
+	for _, l := range modelsOf(c) {
+		if l.Cache != nil {
+			without(l.Pos, "cache: this version does not ask for prompt caching")
+		}
+	}
+	for _, m := range c.Mounts {
+		if id, _, ok := strings.Cut(m.V, "|"); ok {
+			without(m.Pos, fmt.Sprintf("mounts: this version has no ids of mounts, such as %s", id))
+		}
+	}
 	if c.RAG != nil {
 		refuse(c.RAG.Pos, "this version has no collections of documents (rag)", "")
 	}
@@ -90,6 +120,18 @@ func unsupported(c *crew.Crew) (issues, warnings crew.Issues) {
 		}
 	}
 	return issues, warnings
+}
+
+// modelsOf returns the model blocks of a crew.
+func modelsOf(c *crew.Crew) []*crew.LLM {
+	all := []*crew.LLM{c.LLM}
+	for _, a := range c.Agents {
+		all = append(all, a.LLM)
+	}
+	for _, t := range c.Tasks {
+		all = append(all, t.LLM)
+	}
+	return slices.DeleteFunc(all, func(l *crew.LLM) bool { return l == nil })
 }
 
 func join(words []string) string { return strings.Join(words, ", ") }

@@ -141,25 +141,18 @@ func (m *models) model(ctx context.Context, id string) (llm.Model, error) {
 // settings decide whom a key is sent to, not the crew.
 func (m *models) vendors(c *crew.Crew) crew.Issues {
 	var warnings crew.Issues
-	check := func(l *crew.LLM) {
-		if l == nil || !l.Provider.Set {
-			return
+	for _, l := range modelsOf(c) {
+		if !l.Provider.Set {
+			continue
 		}
 		p, err := m.llm.Select(l.Profile.V)
 		if err != nil || p.Provider == l.Provider.V || p.Provider == config.ProviderReplay || p.Provider == config.ProviderEcho {
-			return
+			continue
 		}
 		warnings = append(warnings, crew.Issue{
 			Pos: l.Provider.Pos, Code: CodeVendor,
 			Message: fmt.Sprintf("the crew names the vendor %q; the settings' provider %q is used", l.Provider.V, p.Provider),
 		})
-	}
-	check(c.LLM)
-	for _, a := range c.Agents {
-		check(a.LLM)
-	}
-	for _, t := range c.Tasks {
-		check(t.LLM)
 	}
 	return warnings
 }
