@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"crewhost/tools"
 	"crewhost/tools/builtin"
 	"crewhost/tools/permission"
 )
@@ -49,6 +50,10 @@ func (f fixedAnswer) Approve(context.Context, permission.Request, permission.Dec
 	return f.answer, nil
 }
 
+// maxShown is how many characters of a call's arguments a person is shown: the
+// beginning, the end, and how many are left out between them.
+const maxShown = 4_000
+
 // Approve asks at the terminal about one call.
 func (p *person) Approve(ctx context.Context, r permission.Request, d permission.Decision) (permission.Answer, error) {
 	p.mu.Lock()
@@ -61,7 +66,7 @@ func (p *person) Approve(ctx context.Context, r permission.Request, d permission
 		from = fmt.Sprintf(" of MCP server %q", r.Server)
 	}
 	p.progress.line(yellow, fmt.Sprintf("Agent %s wants to call %s%s", orNobody(r.Agent), r.Tool, from))
-	p.progress.line(grey, "  with "+oneLine(string(r.Arguments)))
+	p.progress.line(grey, "  with "+tools.Truncate(string(r.Arguments), maxShown))
 	p.progress.line(grey, "  asked because "+d.Reason)
 	for {
 		p.progress.line(yellow, "Allow? y = once, a = for this run, n = no; anything else is a no with that as the reason")

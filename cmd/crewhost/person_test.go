@@ -107,6 +107,27 @@ func TestALateAnswerIsNone(t *testing.T) {
 	})
 }
 
+// Arguments are a model's: they can't flood the screen, nor look like others.
+func TestWhatAPersonIsShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, keys, screen := sit(t, "ask")
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			arguments := `{"x":"` + strings.Repeat("long ", 100_000) + "\u202e\u009b2J" + `"}`
+			_, _ = p.Approve(t.Context(), permission.Request{Tool: "shell", Arguments: []byte(arguments)}, permission.Decision{})
+		}()
+		synctest.Wait()
+		typeIn(t, keys, "n\n")
+		<-done
+		_ = keys.Close()
+		synctest.Wait()
+		if s := screen.String(); len(s) > 6_000 || strings.ContainsAny(s, "\u202e\u009b") || !strings.Contains(s, "characters left out") {
+			t.Errorf("%d bytes: %.6000q", len(s), s)
+		}
+	})
+}
+
 // human_input where nobody is: an answer is given by --approve alone, and never
 // made up.
 func TestAskUnattended(t *testing.T) {
