@@ -119,9 +119,27 @@ type MCP struct {
 	ShutdownTimeout time.Duration
 	// MaxStarting is how many processes start at a time.
 	MaxStarting int
+	// MaxCalls is how many calls run on one server at a time; others wait (W8).
+	MaxCalls int
+	// Limits bound what one server may hand over.
+	Limits Limits
 	// Servers in the order of the settings, which is the order of precedence
 	// for names (O12). Disabled ones are left out.
 	Servers []Server
+}
+
+// Limits bound what one server may hand over, and what is sent to it (W7, W8,
+// W10). Zero means the default.
+type Limits struct {
+	Tools             int // tools of a server; the rest is left out
+	Pages             int // pages of its list; the rest is left out
+	NameLength        int // bytes of a tool's name; a longer one is left out
+	DescriptionLength int // bytes of a tool's description; a longer one is cut
+	SchemaBytes       int // of one schema; a tool with a larger one is left out
+	MessageBytes      int // of a line, a body or an event, unpacked; a larger one fails its request
+	ArgumentsBytes    int // of a call; a call with more is not sent
+	ResultBytes       int // of a result: texts are cut to fit, and one that still doesn't is refused
+	TextChars         int // characters of a result's texts together; the rest is cut from their middle
 }
 
 // Transport is how a server is reached.
@@ -153,6 +171,7 @@ type Server struct {
 	DisabledTools  []string
 	ConnectTimeout time.Duration
 	ToolTimeout    time.Duration
+	MaxCalls       int        // 0: as MCP.MaxCalls
 	Pos            strict.Pos // where it is declared
 }
 

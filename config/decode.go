@@ -49,8 +49,36 @@ type mcpDocument struct {
 	ToolTimeout     time.Duration                  `key:"tool_timeout"`
 	ShutdownTimeout time.Duration                  `key:"shutdown_timeout"`
 	MaxStarting     count                          `key:"max_starting"`
+	MaxCalls        count                          `key:"max_calls"`
+	Limits          limitsDocument                 `key:"limits"`
 	Import          []strict.At[word]              `key:"import"`
 	Servers         []strict.Named[serverDocument] `key:"servers"`
+}
+
+type limitsDocument struct {
+	Tools             count `key:"tools"`
+	Pages             count `key:"pages"`
+	NameLength        count `key:"name_length"`
+	DescriptionLength count `key:"description_length"`
+	SchemaBytes       count `key:"schema_bytes"`
+	MessageBytes      count `key:"message_bytes"`
+	ArgumentsBytes    count `key:"arguments_bytes"`
+	ResultBytes       count `key:"result_bytes"`
+	TextChars         count `key:"text_chars"`
+}
+
+func (l limitsDocument) limits() Limits {
+	return Limits{
+		Tools:             int(l.Tools),
+		Pages:             int(l.Pages),
+		NameLength:        int(l.NameLength),
+		DescriptionLength: int(l.DescriptionLength),
+		SchemaBytes:       int(l.SchemaBytes),
+		MessageBytes:      int(l.MessageBytes),
+		ArgumentsBytes:    int(l.ArgumentsBytes),
+		ResultBytes:       int(l.ResultBytes),
+		TextChars:         int(l.TextChars),
+	}
 }
 
 type permissionsDocument struct {
@@ -102,6 +130,8 @@ func (l *loader) decode(tree *strict.Node) *Settings {
 			ToolTimeout:     doc.MCP.ToolTimeout,
 			ShutdownTimeout: doc.MCP.ShutdownTimeout,
 			MaxStarting:     int(doc.MCP.MaxStarting),
+			MaxCalls:        int(doc.MCP.MaxCalls),
+			Limits:          doc.MCP.Limits.limits(),
 		},
 		Permissions: l.permissions(d, doc.Permissions),
 	}

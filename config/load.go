@@ -17,6 +17,17 @@ mcp:
   tool_timeout: 60s
   shutdown_timeout: 5s
   max_starting: 8
+  max_calls: 16
+  limits:
+    tools: 10000
+    pages: 1000
+    name_length: 256
+    description_length: 32768
+    schema_bytes: 1048576
+    message_bytes: 16777216
+    arguments_bytes: 4194304
+    result_bytes: 16777216
+    text_chars: 16777216
 permissions:
   default: ask
   headless: deny

@@ -66,7 +66,11 @@ func TestDefaults(t *testing.T) {
 	want := &Settings{
 		MCP: MCP{
 			Enabled: true, ConnectTimeout: 30 * time.Second, ProbeTimeout: 2 * time.Second,
-			ToolTimeout: time.Minute, ShutdownTimeout: 5 * time.Second, MaxStarting: 8,
+			ToolTimeout: time.Minute, ShutdownTimeout: 5 * time.Second, MaxStarting: 8, MaxCalls: 16,
+			Limits: Limits{
+				Tools: 10_000, Pages: 1000, NameLength: 256, DescriptionLength: 32 << 10, SchemaBytes: 1 << 20,
+				MessageBytes: 16 << 20, ArgumentsBytes: 4 << 20, ResultBytes: 16 << 20, TextChars: 16 << 20,
+			},
 		},
 		Permissions: Permissions{Default: "ask", Headless: "deny"},
 	}
@@ -97,9 +101,11 @@ mcp:
   tool_timeout: 20s
   shutdown_timeout: 3s
   max_starting: 2
+  max_calls: 3
+  limits: {tools: 1, pages: 2, name_length: 3, description_length: 4, schema_bytes: 5, message_bytes: 6, arguments_bytes: 7, result_bytes: 8, text_chars: 9}
   servers:
     zeta: {command: z, args: [-p, 8080, 1.50, true], env: {B: x, A: 5}, cwd: work, required: true, connect_timeout: 7s}
-    alpha: {type: http, url: https://a.example.com/mcp, headers: {X-A: b}, enabled_tools: [t], disabled_tools: [u], tool_timeout: 9s}
+    alpha: {type: http, url: https://a.example.com/mcp, headers: {X-A: b}, enabled_tools: [t], disabled_tools: [u], tool_timeout: 9s, max_calls: 4}
 permissions: {default: allow, allow: [a], ask: [b], deny: [c], headless: allow}
 mounts: ["./out:/output:rw"]
 `
@@ -129,6 +135,17 @@ probe_timeout = "1s"
 tool_timeout = "20s"
 shutdown_timeout = "3s"
 max_starting = 2
+max_calls = 3
+[mcp.limits]
+tools = 1
+pages = 2
+name_length = 3
+description_length = 4
+schema_bytes = 5
+message_bytes = 6
+arguments_bytes = 7
+result_bytes = 8
+text_chars = 9
 [mcp.servers.zeta]
 command = "z"
 args = ["-p", "8080", "1.50", true]
@@ -143,6 +160,7 @@ headers = {X-A = "b"}
 enabled_tools = ["t"]
 disabled_tools = ["u"]
 tool_timeout = "9s"
+max_calls = 4
 [permissions]
 default = "allow"
 allow = ["a"]
@@ -159,10 +177,11 @@ const wholeJSON = `{
     "profiles": {"cheap": {"provider": "replay", "tape": "tapes/a.jsonl"}, "local": {"model": "x", "api_key": {"file": "keys/k"}}},
   },
   "mcp": {
-    "enabled": false, "connect_timeout": "10s", "probe_timeout": "1s", "tool_timeout": "20s", "shutdown_timeout": "3s", "max_starting": 2,
+    "enabled": false, "connect_timeout": "10s", "probe_timeout": "1s", "tool_timeout": "20s", "shutdown_timeout": "3s", "max_starting": 2, "max_calls": 3,
+    "limits": {"tools": 1, "pages": 2, "name_length": 3, "description_length": 4, "schema_bytes": 5, "message_bytes": 6, "arguments_bytes": 7, "result_bytes": 8, "text_chars": 9},
     "servers": {
       "zeta": {"command": "z", "args": ["-p", 8080, 1.50, true], "env": {"B": "x", "A": 5}, "cwd": "work", "required": true, "connect_timeout": "7s"},
-      "alpha": {"type": "http", "url": "https://a.example.com/mcp", "headers": {"X-A": "b"}, "enabled_tools": ["t"], "disabled_tools": ["u"], "tool_timeout": "9s"},
+      "alpha": {"type": "http", "url": "https://a.example.com/mcp", "headers": {"X-A": "b"}, "enabled_tools": ["t"], "disabled_tools": ["u"], "tool_timeout": "9s", "max_calls": 4},
     },
   },
   "permissions": {"default": "allow", "allow": ["a"], "ask": ["b"], "deny": ["c"], "headless": "allow"},
@@ -193,7 +212,8 @@ func TestFormats(t *testing.T) {
 			}
 			m := s.MCP
 			if m.Enabled || m.ConnectTimeout != 10*time.Second || m.ProbeTimeout != time.Second || m.ToolTimeout != 20*time.Second ||
-				m.ShutdownTimeout != 3*time.Second || m.MaxStarting != 2 || len(m.Servers) != 2 {
+				m.ShutdownTimeout != 3*time.Second || m.MaxStarting != 2 || m.MaxCalls != 3 ||
+				m.Limits != (Limits{Tools: 1, Pages: 2, NameLength: 3, DescriptionLength: 4, SchemaBytes: 5, MessageBytes: 6, ArgumentsBytes: 7, ResultBytes: 8, TextChars: 9}) || len(m.Servers) != 2 {
 				t.Fatalf("mcp: %+v", m)
 			}
 			z, a := m.Servers[0], m.Servers[1]
@@ -212,7 +232,7 @@ func TestFormats(t *testing.T) {
 				t.Errorf("zeta: %+v", z)
 			}
 			if a.Transport != TransportHTTP || a.URL.Reveal() != "https://a.example.com/mcp" || a.Headers[0].Value.Reveal() != "b" ||
-				a.ConnectTimeout != 10*time.Second || a.ToolTimeout != 9*time.Second || a.EnabledTools[0] != "t" || a.DisabledTools[0] != "u" || a.Pos.Line == 0 {
+				a.ConnectTimeout != 10*time.Second || a.ToolTimeout != 9*time.Second || a.MaxCalls != 4 || a.EnabledTools[0] != "t" || a.DisabledTools[0] != "u" || a.Pos.Line == 0 {
 				t.Errorf("alpha: %+v", a)
 			}
 			p := s.Permissions
@@ -248,6 +268,7 @@ mcp:
   conect_timeout: 30s
   probe_timeout: 0s
   max_starting: 0
+  limits: {tools: 0, page: 1, text_chars: 1e9}
   import: [1, "", gone.json]
   served: {}
   servers:
@@ -289,39 +310,42 @@ crewhost.yaml:16:31: unknown key "profiles" in llm.profiles.cheap (known: api_ke
 crewhost.yaml:18:3: unknown key "conect_timeout" in mcp (did you mean "connect_timeout"?) [unknown-key]
 crewhost.yaml:19:18: mcp.probe_timeout: "0s" is not a duration above zero (write a number with a unit: 500ms, 30s, 2m) [bad-value]
 crewhost.yaml:20:17: mcp.max_starting must be at least 1, not 0 [bad-value]
-crewhost.yaml:21:12: mcp.import.0 must be a string, not an integer (write it in quotes: "1") [wrong-type]
-crewhost.yaml:21:15: mcp.import.1 is empty [missing]
-crewhost.yaml:21:19: the imported file "gone.json" does not exist [settings-file]
-crewhost.yaml:22:3: unknown key "served" in mcp (did you mean "servers"?) [unknown-key]
-crewhost.yaml:24:5: the server name "a b" is not valid (letters, digits, _ . and -, at most 64, the first a letter or digit) [bad-name]
-crewhost.yaml:25:5: the server "both": it has both a command and a url (a server is started or is called, keep one) [bad-server]
-crewhost.yaml:26:5: the server "neither": it has neither a command nor a url [bad-server]
-crewhost.yaml:27:35: the server "mixed": headers belongs to an HTTP server, and this one has a command [bad-server]
-crewhost.yaml:28:39: the server "mixed2": args belongs to a stdio server, and this one has a url [bad-server]
-crewhost.yaml:28:49: the server "mixed2": env belongs to a stdio server, and this one has a url [bad-server]
-crewhost.yaml:28:61: the server "mixed2": cwd belongs to a stdio server, and this one has a url [bad-server]
-crewhost.yaml:29:19: the server "typed": it is http and has no url [bad-server]
-crewhost.yaml:30:20: the server "typed2": it is stdio and has no command [bad-server]
-crewhost.yaml:31:17: the server "old": the legacy transport sse is not offered (most such servers answer at an endpoint for http too) [bad-server]
-crewhost.yaml:32:17: the server "odd": the transport "htpp" is not known (did you mean "http"?) [bad-value]
-crewhost.yaml:33:16: the server "url": url is not an http or https URL (http://HOST/… or https://HOST/…) [bad-value]
-crewhost.yaml:34:17: the server "host": url names no host (http://HOST/… or https://HOST/…) [bad-value]
-crewhost.yaml:35:22: mcp.servers.array.command must be a string, not a list [wrong-type]
-crewhost.yaml:36:32: mcp.servers.env.env.A must be a string, not a list [wrong-type]
-crewhost.yaml:36:39: the server "env": env.B has no value (write "" for an empty one) [missing]
-crewhost.yaml:36:41: the server "env": env: "C=D" is not the name of a variable [bad-name]
-crewhost.yaml:37:43: the server "headers": headers: "a b" is not the name of a header [bad-name]
-crewhost.yaml:37:61: the server "headers": headers: "X-a" and "x-A" are the same header (keep one) [duplicate-key]
-crewhost.yaml:37:72: the server "headers": headers.N holds a line break [bad-value]
-crewhost.yaml:38:27: unknown key "timeout" in mcp.servers.unknown (known: args, command, connect_timeout, cwd, disabled, disabled_tools, enabled, enabled_tools, env, headers, required, tool_timeout, type, url) [unknown-key]
-crewhost.yaml:38:56: mcp.servers.unknown.enabled_tools.0 is empty [missing]
-crewhost.yaml:39:5: the server "switched": enabled and disabled contradict each other (keep one) [bad-server]
-crewhost.yaml:40:24: permissions.default: "sometimes" is not known (known: allow, ask, deny) [bad-value]
-crewhost.yaml:40:45: permissions.headless: "ask" is not known (known: allow, deny) [bad-value]
-crewhost.yaml:40:57: permissions.allow must be a list, not a string (write a list: [mcp]) [wrong-type]
-crewhost.yaml:40:69: permissions.deny.0 is empty [missing]
-crewhost.yaml:41:9: mounts must be a list, not a string (write a list: [out]) [wrong-type]
-crewhost.yaml:42:1: unknown key "extra" (known: llm, mcp, mounts, permissions) [unknown-key]`
+crewhost.yaml:21:19: mcp.limits.tools must be at least 1, not 0 [bad-value]
+crewhost.yaml:21:22: unknown key "page" in mcp.limits (did you mean "pages"?) [unknown-key]
+crewhost.yaml:21:43: mcp.limits.text_chars must be an integer, not a number [wrong-type]
+crewhost.yaml:22:12: mcp.import.0 must be a string, not an integer (write it in quotes: "1") [wrong-type]
+crewhost.yaml:22:15: mcp.import.1 is empty [missing]
+crewhost.yaml:22:19: the imported file "gone.json" does not exist [settings-file]
+crewhost.yaml:23:3: unknown key "served" in mcp (did you mean "servers"?) [unknown-key]
+crewhost.yaml:25:5: the server name "a b" is not valid (letters, digits, _ . and -, at most 64, the first a letter or digit) [bad-name]
+crewhost.yaml:26:5: the server "both": it has both a command and a url (a server is started or is called, keep one) [bad-server]
+crewhost.yaml:27:5: the server "neither": it has neither a command nor a url [bad-server]
+crewhost.yaml:28:35: the server "mixed": headers belongs to an HTTP server, and this one has a command [bad-server]
+crewhost.yaml:29:39: the server "mixed2": args belongs to a stdio server, and this one has a url [bad-server]
+crewhost.yaml:29:49: the server "mixed2": env belongs to a stdio server, and this one has a url [bad-server]
+crewhost.yaml:29:61: the server "mixed2": cwd belongs to a stdio server, and this one has a url [bad-server]
+crewhost.yaml:30:19: the server "typed": it is http and has no url [bad-server]
+crewhost.yaml:31:20: the server "typed2": it is stdio and has no command [bad-server]
+crewhost.yaml:32:17: the server "old": the legacy transport sse is not offered (most such servers answer at an endpoint for http too) [bad-server]
+crewhost.yaml:33:17: the server "odd": the transport "htpp" is not known (did you mean "http"?) [bad-value]
+crewhost.yaml:34:16: the server "url": url is not an http or https URL (http://HOST/… or https://HOST/…) [bad-value]
+crewhost.yaml:35:17: the server "host": url names no host (http://HOST/… or https://HOST/…) [bad-value]
+crewhost.yaml:36:22: mcp.servers.array.command must be a string, not a list [wrong-type]
+crewhost.yaml:37:32: mcp.servers.env.env.A must be a string, not a list [wrong-type]
+crewhost.yaml:37:39: the server "env": env.B has no value (write "" for an empty one) [missing]
+crewhost.yaml:37:41: the server "env": env: "C=D" is not the name of a variable [bad-name]
+crewhost.yaml:38:43: the server "headers": headers: "a b" is not the name of a header [bad-name]
+crewhost.yaml:38:61: the server "headers": headers: "X-a" and "x-A" are the same header (keep one) [duplicate-key]
+crewhost.yaml:38:72: the server "headers": headers.N holds a line break [bad-value]
+crewhost.yaml:39:27: unknown key "timeout" in mcp.servers.unknown (known: args, command, connect_timeout, cwd, disabled, disabled_tools, enabled, enabled_tools, env, headers, max_calls, required, tool_timeout, type, url) [unknown-key]
+crewhost.yaml:39:56: mcp.servers.unknown.enabled_tools.0 is empty [missing]
+crewhost.yaml:40:5: the server "switched": enabled and disabled contradict each other (keep one) [bad-server]
+crewhost.yaml:41:24: permissions.default: "sometimes" is not known (known: allow, ask, deny) [bad-value]
+crewhost.yaml:41:45: permissions.headless: "ask" is not known (known: allow, deny) [bad-value]
+crewhost.yaml:41:57: permissions.allow must be a list, not a string (write a list: [mcp]) [wrong-type]
+crewhost.yaml:41:69: permissions.deny.0 is empty [missing]
+crewhost.yaml:42:9: mounts must be a list, not a string (write a list: [out]) [wrong-type]
+crewhost.yaml:43:1: unknown key "extra" (known: llm, mcp, mounts, permissions) [unknown-key]`
 	if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")); diff != "" {
 		t.Error(diff)
 	}

@@ -41,6 +41,7 @@ type serverFields struct {
 	DisabledTools  []strict.At[word]                 `key:"disabled_tools"`
 	ConnectTimeout time.Duration                     `key:"connect_timeout|startup_timeout"`
 	ToolTimeout    time.Duration                     `key:"tool_timeout"`
+	MaxCalls       count                             `key:"max_calls"`
 }
 
 // serverName is what a server may be called: its name stands in permission
@@ -79,7 +80,7 @@ func (l *loader) server(x *expander, e strict.Named[serverDocument], section MCP
 	}
 	s := Server{
 		Name: e.Key, Required: doc.Required, Pos: e.KeyPos,
-		ConnectTimeout: doc.ConnectTimeout, ToolTimeout: doc.ToolTimeout,
+		ConnectTimeout: doc.ConnectTimeout, ToolTimeout: doc.ToolTimeout, MaxCalls: int(doc.MaxCalls),
 	}
 	if s.ConnectTimeout == 0 {
 		s.ConnectTimeout = section.ConnectTimeout
