@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"crewhost/config"
+	"crewhost/mcp/child"
 	"crewhost/runner"
 )
 
@@ -130,6 +131,7 @@ func newSession(ctx *cli.Context, c *console, anchor string) (*session, error) {
 		CrewDir:       anchor,
 		UserConfigDir: userConfigDir(c.environ),
 		Environ:       c.environ,
+		Reserved:      []string{child.TreeVariable}, // of a crewhost that started this one
 	})
 	if err != nil {
 		return nil, fmt.Errorf("settings: %w", err)
