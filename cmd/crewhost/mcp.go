@@ -22,7 +22,7 @@ func mcpCommand(c *console) *cli.Command {
 			{
 				Name:      "tools",
 				Usage:     "list the tools that the servers brought",
-				ArgsUsage: "[SERVER]",
+				ArgsUsage: "[SERVER…]",
 				Flags:     append(hostFlags(), formatFlagOf("text", "json")),
 				Action:    func(ctx *cli.Context) error { return withHost(ctx, c, mcpTools) },
 			},

@@ -11,6 +11,7 @@ import (
 
 	"crewhost/config"
 	"crewhost/crew"
+	"crewhost/tools/mount"
 )
 
 func readme(t *testing.T) string {
@@ -45,6 +46,19 @@ func TestReadmeNamesEveryFlag(t *testing.T) {
 		}
 	}
 	walk("crewhost", newApp(&console{}).Commands)
+}
+
+// Every mount that the README writes out is one.
+func TestReadmeMounts(t *testing.T) {
+	found := regexp.MustCompile("[`\"](\\./[^`\"\\s]*:/[^`\"\\s]*)[`\"]").FindAllStringSubmatch(readme(t), -1)
+	for _, m := range found {
+		if _, err := mount.Parse(m[1]); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(found) < 2 {
+		t.Errorf("only %d mounts found", len(found))
+	}
 }
 
 // Every example of settings and crews in the README is read without a fault.
