@@ -11,17 +11,6 @@ import (
 	"crewhost/tools"
 )
 
-// Limits of a catalog (W7).
-const (
-	maxPages       = 1000
-	maxTools       = 10_000
-	maxName        = 256      // bytes of a tool's name
-	maxDescription = 32 << 10 // bytes of a description; the rest is cut
-	maxSchema      = 1 << 20  // bytes of one schema
-	maxSchemas     = 32 << 20 // bytes of all schemas of a server
-	maxCursor      = 64 << 10 // bytes of a cursor
-)
-
 // anyObject is the schema of a tool that gave none which could be used.
 const anyObject = `{"type":"object"}`
 
@@ -36,8 +25,8 @@ type catalog struct {
 // catalogue reads the tools of a server's list, in the order in which they came.
 // Each tool stands for itself: what is wrong with one loses that one. Those in
 // refused are lost anyway.
-func catalogue(server config.Server, listed []json.RawMessage, refused map[string]bool) catalog {
-	b := builder{server: server, refused: refused, seen: make(map[string]bool, len(listed))}
+func catalogue(server config.Server, limits config.Limits, listed []json.RawMessage, refused map[string]bool) catalog {
+	b := builder{server: server, limits: limits, refused: refused, seen: make(map[string]bool, len(listed))}
 	for _, raw := range listed {
 		b.add(raw)
 	}
@@ -51,6 +40,7 @@ func catalogue(server config.Server, listed []json.RawMessage, refused map[strin
 type builder struct {
 	catalog
 	server  config.Server
+	limits  config.Limits
 	refused map[string]bool // names that must not be used
 	seen    map[string]bool // names of the list
 	schemas int             // bytes so far
@@ -75,11 +65,11 @@ func (b *builder) add(raw json.RawMessage) {
 	case strings.TrimSpace(t.Name) == "":
 		b.skip("", ReasonNameless)
 		return
-	case len(t.Name) > maxName:
+	case len(t.Name) > b.limits.NameLength:
 		b.skip(cut(t.Name, 64), ReasonTooLarge)
 		return
 	case strings.ContainsFunc(t.Name, unprintable), b.refused[t.Name]:
-		b.skip(oneLine(t.Name, maxName), ReasonMalformed)
+		b.skip(oneLine(t.Name, b.limits.NameLength), ReasonMalformed)
 		return
 	case b.seen[t.Name]:
 		b.skip(t.Name, ReasonDuplicate)
@@ -102,7 +92,7 @@ func (b *builder) add(raw json.RawMessage) {
 		def.OutputSchema = nil
 	}
 	size := len(def.InputSchema) + len(def.OutputSchema)
-	if len(def.InputSchema) > maxSchema || len(def.OutputSchema) > maxSchema || b.schemas+size > maxSchemas {
+	if len(def.InputSchema) > b.limits.SchemaBytes || len(def.OutputSchema) > b.limits.SchemaBytes || b.schemas+size > maxSchemas {
 		b.skip(t.Name, ReasonTooLarge)
 		return
 	}
@@ -157,10 +147,10 @@ func (b *builder) schema(tool string, schema json.RawMessage) json.RawMessage {
 // description is the text within its limit, and readable.
 func (b *builder) description(tool, s string) string {
 	s = readable(s)
-	if len(s) > maxDescription {
+	if len(s) > b.limits.DescriptionLength {
 		b.warn("the description of the tool %q was cut: it has %d bytes", tool, len(s))
 	}
-	return cut(s, maxDescription)
+	return cut(s, b.limits.DescriptionLength)
 }
 
 // text is a JSON string, or nothing.

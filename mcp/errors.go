@@ -49,8 +49,8 @@ func faultf(code tools.Code, format string, args ...any) *fault {
 }
 
 // tooLarge is the fault of an answer beyond a limit in bytes.
-func tooLarge(limit int64) *fault {
-	return faultf(tools.CodeResultTooLarge, "the answer is larger than %d MiB", limit>>20)
+func tooLarge(limit int) *fault {
+	return faultf(tools.CodeResultTooLarge, "the answer is larger than %s", byteCount(limit))
 }
 
 // errSessionClosed is the cause that ends the calls of a session being closed.

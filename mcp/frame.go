@@ -14,10 +14,6 @@ import (
 )
 
 const (
-	// maxMessage is the longest message that is read, in bytes, on every
-	// transport: a line of stdio, a body or an event of HTTP.
-	maxMessage = 16 << 20
-
 	// maxPieces bounds lines that look like parts of one message.
 	maxPieces = 1 << 20
 
@@ -68,7 +64,7 @@ func (f *frameReader) next() (jsonrpc.Message, error) {
 			return nil, err
 		}
 		if long != nil {
-			if resp := long.refuse(tooLarge(int64(f.limit))); resp != nil {
+			if resp := long.refuse(tooLarge(f.limit)); resp != nil {
 				return resp, nil
 			}
 			f.stray(line)

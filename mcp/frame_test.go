@@ -147,7 +147,7 @@ func TestEventStream(t *testing.T) {
 		"no JSON-RPC":         {"data: hello\n\ndata: " + ok + "\n\n", "data: " + ok + "\n\n"},
 		"no end, complete":    {"data: " + ok, "data: " + ok + "\n\n"},
 		"no end, incomplete":  {"data: " + ok[:20], ""},
-		"too large":           {`data: {"id":1,"result":"` + strings.Repeat("x", 300) + `","jsonrpc":"2.0"}` + "\n\ndata: " + ok + "\n\n", `data: {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the answer is larger than 0 MiB"}}` + "\n\ndata: " + ok + "\n\n"},
+		"too large":           {`data: {"id":1,"result":"` + strings.Repeat("x", 300) + `","jsonrpc":"2.0"}` + "\n\ndata: " + ok + "\n\n", `data: {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the answer is larger than 256 bytes"}}` + "\n\ndata: " + ok + "\n\n"},
 		"too large, a notice": {`data: {"jsonrpc":"2.0","method":"` + strings.Repeat("x", 300) + `"}` + "\n\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

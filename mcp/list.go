@@ -35,21 +35,21 @@ func (s *session) list(ctx context.Context) error {
 		// Only a cursor that is absent ends the list; an empty one doesn't (K19).
 		cursor = p.NextCursor
 		switch {
-		case len(listed) > maxTools:
-			s.warn(fmt.Sprintf("lists more than %d tools: the first %d were taken", maxTools, maxTools))
-			listed = listed[:maxTools]
+		case len(listed) > s.limits.Tools:
+			s.warn(fmt.Sprintf("lists more than %d tools: the first %d were taken", s.limits.Tools, s.limits.Tools))
+			listed = listed[:s.limits.Tools]
 		case cursor == nil:
 		case len(*cursor) > maxCursor:
 			return s.wrap(tools.CodeProtocolError, "a cursor of its list of tools is too long", nil)
-		case page == maxPages:
-			s.warn(fmt.Sprintf("lists its tools on more than %d pages: the first %d were taken", maxPages, maxPages))
+		case page == s.limits.Pages:
+			s.warn(fmt.Sprintf("lists its tools on more than %d pages: the first %d were taken", s.limits.Pages, s.limits.Pages))
 		case cursors[*cursor]:
 			s.warn(fmt.Sprintf("repeats the cursor %q of its list: what came so far was taken", cut(*cursor, 64)))
 		default:
 			cursors[*cursor] = true
 			continue
 		}
-		s.catalog = catalogue(s.server, listed, refused)
+		s.catalog = catalogue(s.server, s.limits, listed, refused)
 		return nil
 	}
 }

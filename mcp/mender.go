@@ -179,7 +179,7 @@ func (m *mender) answer(resp *http.Response, call *jsonrpc.Request, ex *exchange
 	case err != nil:
 		return unreachable(fmt.Errorf("reading its answer: %w", err))
 	case int64(len(data)) > limit && success:
-		return tooLarge(limit)
+		return tooLarge(int(limit))
 	}
 	answer, known := m.find(data, call)
 	switch {

@@ -201,9 +201,9 @@ func listedVersion(refusal *jsonrpc.Error, asked string) string {
 // open starts what the session speaks over.
 func (s *session) open(ctx context.Context) (link, error) {
 	if s.server.Transport == config.TransportHTTP {
-		return newEndpoint(s.server, s.shutdownTimeout, s.masks)
+		return newEndpoint(s.server, s.shutdownTimeout, s.limits.MessageBytes, s.masks)
 	}
-	return startPipe(ctx, s.server, s.shutdownTimeout, s.opts.Environ, s.guard, s.masks, s.warn, func(line string) {
+	return startPipe(ctx, s.server, s.shutdownTimeout, s.limits.MessageBytes, s.opts.Environ, s.guard, s.masks, s.warn, func(line string) {
 		s.log.Debug("stderr", "line", s.masks.line(line, maxDetail))
 	})
 }

@@ -16,13 +16,8 @@ import (
 	"crewhost/tools"
 )
 
-const (
-	// pingTimeout bounds a ping (W6).
-	pingTimeout = 5 * time.Second
-
-	// maxCalls is how many calls run on one server at a time; others wait (W8).
-	maxCalls = 16
-)
+// pingTimeout bounds a ping (W6).
+const pingTimeout = 5 * time.Second
 
 // A session is the connection with one server, from its start to its close.
 type session struct {
@@ -30,6 +25,7 @@ type session struct {
 	opts            Options
 	log             *slog.Logger
 	masks           *masks
+	limits          config.Limits
 	guard           *child.Guard
 	probeTimeout    time.Duration
 	toolTimeout     time.Duration

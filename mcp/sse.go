@@ -145,7 +145,7 @@ func (s *eventStream) message(e *event) jsonrpc.Message {
 		return nil
 	}
 	if e.over != nil {
-		resp := e.over.refuse(tooLarge(s.limit))
+		resp := e.over.refuse(tooLarge(int(s.limit)))
 		if resp == nil {
 			return nil
 		}

@@ -184,10 +184,11 @@ func newSession(server config.Server, cfg config.MCP, opts Options) *session {
 		opts:            opts,
 		log:             opts.Logger.With("server", server.Name),
 		masks:           m,
+		limits:          limitsOf(cfg.Limits),
 		probeTimeout:    first(cfg.ProbeTimeout, 2*time.Second),
 		toolTimeout:     first(server.ToolTimeout, cfg.ToolTimeout, 60*time.Second),
 		shutdownTimeout: first(cfg.ShutdownTimeout, child.DefaultShutdownTimeout),
-		slots:           make(chan struct{}, maxCalls),
+		slots:           make(chan struct{}, first(server.MaxCalls, cfg.MaxCalls, maxCalls)),
 		running:         make(map[int]context.CancelCauseFunc),
 		report: ServerReport{
 			Name:      server.Name,
@@ -198,11 +199,11 @@ func newSession(server config.Server, cfg config.MCP, opts Options) *session {
 	}
 }
 
-// first is the first duration that is set.
-func first(ds ...time.Duration) time.Duration {
-	for _, d := range ds {
-		if d > 0 {
-			return d
+// first is the first number or duration that is set.
+func first[T int | time.Duration](values ...T) T {
+	for _, v := range values {
+		if v > 0 {
+			return v
 		}
 	}
 	return 0

@@ -12,9 +12,6 @@ import (
 	"crewhost/tools"
 )
 
-// maxArguments is the size of the largest arguments that are sent, in bytes (W8).
-const maxArguments = 4 << 20
-
 // A tool is one tool of one server. It implements tools.Tool.
 type tool struct {
 	def     tools.Definition
@@ -39,7 +36,7 @@ func (t *tool) Call(ctx context.Context, call tools.Call) (tools.Result, error) 
 
 // call calls a tool by the server's own name for it.
 func (s *session) call(ctx context.Context, name string, arguments json.RawMessage) (tools.Result, *tools.Error) {
-	arguments, err := object(arguments)
+	arguments, err := object(arguments, s.limits.ArgumentsBytes)
 	if err != nil {
 		return tools.Result{}, s.wrap(tools.CodeArgumentsInvalid, err.Error(), nil)
 	}
@@ -111,13 +108,13 @@ func (s *session) coded(err error) *tools.Error {
 
 // object is arguments as they go out: always one JSON object, its digits and
 // members untouched (K29, K31).
-func object(arguments json.RawMessage) (json.RawMessage, error) {
+func object(arguments json.RawMessage, limit int) (json.RawMessage, error) {
 	arguments = bytes.TrimSpace(arguments)
 	switch {
 	case len(arguments) == 0 || string(arguments) == "null":
 		return json.RawMessage("{}"), nil
-	case len(arguments) > maxArguments:
-		return nil, fmt.Errorf("the arguments are larger than %d MiB", maxArguments>>20)
+	case len(arguments) > limit:
+		return nil, fmt.Errorf("the arguments are larger than %s", byteCount(limit))
 	case arguments[0] != '{' || !json.Valid(arguments):
 		return nil, errors.New("the arguments are not a JSON object")
 	}

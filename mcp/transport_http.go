@@ -32,7 +32,7 @@ type endpoint struct {
 }
 
 // newEndpoint makes the link of an HTTP server; nothing is sent yet.
-func newEndpoint(server config.Server, shutdown time.Duration, masks *masks) (*endpoint, error) {
+func newEndpoint(server config.Server, shutdown time.Duration, limit int, masks *masks) (*endpoint, error) {
 	target, err := url.Parse(server.URL.Reveal())
 	if err != nil {
 		return nil, faultf(tools.CodeInitializationFailed, "url %s is not a URL", server.URL)
@@ -50,7 +50,7 @@ func newEndpoint(server config.Server, shutdown time.Duration, masks *masks) (*e
 		origin:   origin(target),
 		header:   header,
 		shutdown: shutdown,
-		limit:    maxMessage,
+		limit:    int64(limit),
 		redact:   masks.redact,
 	}
 	e.StreamableClientTransport = sdk.StreamableClientTransport{
@@ -61,7 +61,7 @@ func newEndpoint(server config.Server, shutdown time.Duration, masks *masks) (*e
 		},
 		// Zero would mean no limit at all. The mender's own limit is the lower
 		// one and fails a request, not the session.
-		MaxEventSize: 2 * maxMessage,
+		MaxEventSize: 2*limit + maxToken*8,
 	}
 	return e, nil
 }

@@ -70,7 +70,7 @@ type pipe struct {
 
 // startPipe starts the process of a server. Warn is told once of what is wrong
 // with its stdout.
-func startPipe(ctx context.Context, server config.Server, shutdown time.Duration, environ []string, guard *child.Guard, m *masks, warn func(string), stderr func(string)) (*pipe, error) {
+func startPipe(ctx context.Context, server config.Server, shutdown time.Duration, limit int, environ []string, guard *child.Guard, m *masks, warn func(string), stderr func(string)) (*pipe, error) {
 	env := make([]string, 0, len(server.Env))
 	for _, v := range server.Env {
 		env = append(env, v.Name+"="+v.Value.Reveal())
@@ -105,7 +105,7 @@ func startPipe(ctx context.Context, server config.Server, shutdown time.Duration
 		process: p,
 		label:   label,
 		masks:   m,
-		frames:  newFrameReader(p.Stdout(), maxMessage, m.redact, stray),
+		frames:  newFrameReader(p.Stdout(), limit, m.redact, stray),
 		writing: make(chan struct{}, 1),
 		closed:  make(chan struct{}),
 	}, nil
