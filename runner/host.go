@@ -113,7 +113,28 @@ func Open(ctx context.Context, cfg Config) (_ *Host, err error) {
 		return nil, err
 	}
 	h.guard = permission.NewGuard(h.registry, policy, cfg.Approver)
+	h.guard.Observe = h.observe
 	return h, nil
+}
+
+// observe logs each call and what decided about it, and loudly a tool that broke
+// down: the model is told nothing of the host's insides.
+func (h *Host) observe(o permission.Observation) {
+	attrs := []any{"tool", o.Call.Name, "outcome", o.Outcome, "decision", o.Decision.Reason, "took", o.Took}
+	if o.Request.Server != "" {
+		attrs = append(attrs, "server", o.Request.Server)
+	}
+	if o.Call.Agent != "" {
+		attrs = append(attrs, "agent", o.Call.Agent, "task", o.Call.Task)
+	}
+	if o.Err != nil {
+		attrs = append(attrs, "err", o.Err)
+	}
+	if o.Err != nil && o.Outcome == permission.ToolError {
+		h.log.Error("a tool broke down", attrs...)
+		return
+	}
+	h.log.Info("tool called", attrs...)
 }
 
 // Close ends the servers, all at once, and closes the mounts. It is idempotent.

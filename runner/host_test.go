@@ -1,10 +1,12 @@
 package runner_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -26,6 +28,7 @@ import (
 	"crewhost/runner/event"
 	"crewhost/runner/llm"
 	"crewhost/tools"
+	"crewhost/tools/builtin"
 	"crewhost/tools/permission"
 )
 
@@ -432,6 +435,35 @@ func TestEventsHoldNoSecret(t *testing.T) {
 type failing struct{ err error }
 
 func (f failing) Generate(context.Context, llm.Request) (*llm.Response, error) { return nil, f.err }
+
+// A tool that breaks down is a failed call for the model and an error in the log,
+// where every call stands with what decided about it.
+func TestCallsAreLogged(t *testing.T) {
+	var log bytes.Buffer
+	r := open(t, map[string]string{"crewhost.yaml": "permissions: { deny: [file_write] }\n"}, func(c *runner.Config) {
+		c.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		c.Asker = brokenAsker{}
+	})
+	res, err := r.host.Call(t.Context(), tools.Call{Name: "human_input", Arguments: json.RawMessage(`{"prompt":"Well?"}`)})
+	if err != nil || !res.IsError || strings.Contains(res.Content[0].Text, "out of order") {
+		t.Errorf("human_input: %+v, %v", res, err)
+	}
+	if _, err := r.host.Call(t.Context(), tools.Call{Name: "file_write", Agent: "one", Arguments: json.RawMessage(`{"path":"/secret-path"}`)}); err != nil {
+		t.Error(err)
+	}
+	for _, want := range []string{"level=ERROR", "out of order", "tool=file_write outcome=denied", "agent=one"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log has no %q:\n%s", want, &log)
+		}
+	}
+	if strings.Contains(log.String(), "secret-path") {
+		t.Errorf("the log has arguments:\n%s", &log)
+	}
+}
+
+type brokenAsker struct{}
+
+func (brokenAsker) Ask(context.Context, builtin.Question) (string, error) { panic("out of order") }
 
 type modelFunc func(llm.Request) *llm.Response
 
