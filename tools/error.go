@@ -12,11 +12,13 @@ var ErrDuplicate = errors.New("name already registered")
 // could not be carried out (W9).
 type Code string
 
-// The codes of W9.
+// The codes of W9, and two of HTTP servers that want credentials.
 const (
 	CodeInitializationFailed Code = "mcp_initialization_failed"
 	CodeTransportFailed      Code = "mcp_transport_failed"
 	CodeTransportClosed      Code = "mcp_transport_closed"
+	CodeUnauthorized         Code = "mcp_unauthorized" // it wants credentials, or refuses those it got (401)
+	CodeForbidden            Code = "mcp_forbidden"    // the credentials it got don't allow this (403)
 	CodeProtocolError        Code = "mcp_protocol_error"
 	CodeMethodNotFound       Code = "mcp_method_not_found"
 	CodeToolNotFound         Code = "tool_not_found"
