@@ -18,12 +18,34 @@ type Registry struct {
 // Add registers t under its definition's name. Where the name is held, the
 // holder keeps it (O12) and the error wraps [ErrDuplicate] and names the holder.
 func (r *Registry) Add(t Tool) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.add(t)
+}
+
+// Replace unregisters the tools of the names in old and registers those of tools,
+// in their order, in one step: nobody sees the registry in between. It returns an
+// error for each of tools, nil where it was registered, and otherwise as Add
+// gives it.
+func (r *Registry) Replace(old []string, tools []Tool) []error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, name := range old {
+		delete(r.tools, name)
+	}
+	errs := make([]error, len(tools))
+	for i, t := range tools {
+		errs[i] = r.add(t)
+	}
+	return errs
+}
+
+// add registers t. The caller holds mu.
+func (r *Registry) add(t Tool) error {
 	def := t.Definition()
 	if def.Name == "" {
 		return fmt.Errorf("registering a tool%s: it has no name", from(def.Server))
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	if held, ok := r.tools[def.Name]; ok {
 		return fmt.Errorf("registering tool %q%s: held by %s: %w",
 			def.Name, from(def.Server), holder(held.Definition()), ErrDuplicate)

@@ -103,6 +103,62 @@ func TestRegistryZeroValueAndRemove(t *testing.T) {
 	}
 }
 
+// O12, W7: a server's tools are replaced by its new ones, and by no name of another.
+func TestRegistryReplace(t *testing.T) {
+	var reg tools.Registry
+	if errs := reg.Replace(nil, []tools.Tool{named("a", "s"), named("b", "s")}); errs[0] != nil || errs[1] != nil {
+		t.Fatalf("into an empty registry: %v", errs)
+	}
+	if err := reg.Add(named("held", "")); err != nil {
+		t.Fatal(err)
+	}
+	changed := named("b", "s")
+	changed.def.Description = "new"
+	errs := reg.Replace([]string{"a", "b", "unknown"}, []tools.Tool{changed, named("held", "s"), named("", "s"), named("c", "s"), named("c", "s")})
+	for i, want := range []bool{true, false, false, true, false} {
+		if (errs[i] == nil) != want {
+			t.Errorf("tool %d: %v", i, errs[i])
+		}
+	}
+	if !errors.Is(errs[1], tools.ErrDuplicate) || !strings.Contains(errs[1].Error(), "held by a built-in tool") {
+		t.Errorf("got %v", errs[1])
+	}
+	if diff := cmp.Diff([]string{"b", "c", "held"}, reg.Names()); diff != "" {
+		t.Error(diff)
+	}
+	if b, _ := reg.Lookup("b"); b.Definition().Description != "new" {
+		t.Error("b was not replaced")
+	}
+}
+
+// Nobody sees the registry without a tool that is replaced.
+func TestRegistryReplaceIsOneStep(t *testing.T) {
+	var reg tools.Registry
+	both := []tools.Tool{named("x", "s"), named("y", "s")}
+	reg.Replace(nil, both)
+	var wg sync.WaitGroup
+	done := make(chan struct{})
+	wg.Go(func() {
+		defer close(done)
+		for range 1000 {
+			reg.Replace([]string{"x", "y"}, both)
+		}
+	})
+	wg.Go(func() {
+		for {
+			if n := len(reg.Names()); n != 2 {
+				t.Errorf("%d tools", n)
+			}
+			select {
+			case <-done:
+				return
+			default:
+			}
+		}
+	})
+	wg.Wait()
+}
+
 func TestRegistryConcurrentUse(t *testing.T) {
 	var reg tools.Registry
 	var wg sync.WaitGroup
