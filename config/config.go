@@ -121,6 +121,9 @@ type MCP struct {
 	MaxStarting int
 	// MaxCalls is how many calls run on one server at a time; others wait (W8).
 	MaxCalls int
+	// ResourceTools registers the tools by which agents list and read the
+	// resources of servers.
+	ResourceTools bool
 	// Limits bound what one server may hand over.
 	Limits Limits
 	// Servers in the order of the settings, which is the order of precedence
@@ -175,7 +178,7 @@ type Server struct {
 	Pos            strict.Pos // where it is declared
 }
 
-// Variable is an environment variable or an HTTP header.
+// Variable is an environment variable, an HTTP header or a declared answer.
 type Variable struct {
 	Name  string
 	Value secret.Text
@@ -186,6 +189,21 @@ type Permissions struct {
 	Default  string // allow, ask or deny, for what no rule decides
 	Allow    []Rule
 	Ask      []Rule
+
+	// Answers are what the server gets where it asks for fields of these names
+	// (O19), in the order of the settings.
+	Answers []Variable
+	// Sampling lets the server ask the host's model; nil means that it can't.
+	Sampling *Sampling
+	// Roots tells the server the physical folders of the mounts, which agents
+	// and other servers never see.
+	Roots bool
+}
+
+// Sampling bounds what a server may ask of the host's model.
+type Sampling struct {
+	MaxTokens int // of one answer
+	MaxCalls  int // while the host is open
 	Deny     []Rule
 	Headless string // allow or deny: the answer to ask where nobody can be asked
 }
@@ -226,7 +244,7 @@ func (s *Settings) Secrets() []secret.Value {
 			all = append(all, arg.Secrets()...)
 		}
 		all = append(all, server.URL.Secrets()...)
-		for _, v := range slices.Concat(server.Env, server.Headers) {
+		for _, v := range slices.Concat(server.Env, server.Headers, server.Answers) {
 			all = append(all, v.Value.Secrets()...)
 		}
 	}

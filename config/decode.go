@@ -50,6 +50,7 @@ type mcpDocument struct {
 	ShutdownTimeout time.Duration                  `key:"shutdown_timeout"`
 	MaxStarting     count                          `key:"max_starting"`
 	MaxCalls        count                          `key:"max_calls"`
+	ResourceTools   bool                           `key:"resource_tools"`
 	Limits          limitsDocument                 `key:"limits"`
 	Import          []strict.At[word]              `key:"import"`
 	Servers         []strict.Named[serverDocument] `key:"servers"`
@@ -132,6 +133,7 @@ func (l *loader) decode(tree *strict.Node) *Settings {
 			MaxStarting:     int(doc.MCP.MaxStarting),
 			MaxCalls:        int(doc.MCP.MaxCalls),
 			Limits:          doc.MCP.Limits.limits(),
+			ResourceTools:   doc.MCP.ResourceTools,
 		},
 		Permissions: l.permissions(d, doc.Permissions),
 	}

@@ -337,7 +337,7 @@ crewhost.yaml:37:41: the server "env": env: "C=D" is not the name of a variable 
 crewhost.yaml:38:43: the server "headers": headers: "a b" is not the name of a header [bad-name]
 crewhost.yaml:38:61: the server "headers": headers: "X-a" and "x-A" are the same header (keep one) [duplicate-key]
 crewhost.yaml:38:72: the server "headers": headers.N holds a line break [bad-value]
-crewhost.yaml:39:27: unknown key "timeout" in mcp.servers.unknown (known: args, command, connect_timeout, cwd, disabled, disabled_tools, enabled, enabled_tools, env, headers, max_calls, required, tool_timeout, type, url) [unknown-key]
+crewhost.yaml:39:27: unknown key "timeout" in mcp.servers.unknown [unknown-key]
 crewhost.yaml:39:56: mcp.servers.unknown.enabled_tools.0 is empty [missing]
 crewhost.yaml:40:5: the server "switched": enabled and disabled contradict each other (keep one) [bad-server]
 crewhost.yaml:41:24: permissions.default: "sometimes" is not known (known: allow, ask, deny) [bad-value]

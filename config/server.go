@@ -42,6 +42,46 @@ type serverFields struct {
 	ConnectTimeout time.Duration                     `key:"connect_timeout|startup_timeout"`
 	ToolTimeout    time.Duration                     `key:"tool_timeout"`
 	MaxCalls       count                             `key:"max_calls"`
+	Answers        []strict.Named[strict.At[scalar]] `key:"answers"`
+	Sampling       samplingDocument                  `key:"sampling"`
+	Roots          bool                              `key:"roots"`
+}
+
+// samplingDocument is true, false or the bounds of what is allowed.
+type samplingDocument struct{ allowed *Sampling }
+
+// The bounds of sampling where the settings say no more than true.
+const (
+	samplingTokens = 1024
+	samplingCalls  = 20
+)
+
+// UnmarshalNode implements [strict.Unmarshaler].
+func (s *samplingDocument) UnmarshalNode(d *strict.Decoder, n *strict.Node) {
+	var on bool
+	var bounds struct {
+		MaxTokens count `key:"max_tokens"`
+		MaxCalls  count `key:"max_calls"`
+	}
+	switch n.Kind {
+	case strict.Null:
+		return
+	case strict.Map:
+		on = true
+		d.Decode(n, &bounds, "")
+	default:
+		d.Decode(n, &on, "")
+	}
+	if !on {
+		return
+	}
+	s.allowed = &Sampling{MaxTokens: samplingTokens, MaxCalls: samplingCalls}
+	if bounds.MaxTokens > 0 {
+		s.allowed.MaxTokens = int(bounds.MaxTokens)
+	}
+	if bounds.MaxCalls > 0 {
+		s.allowed.MaxCalls = int(bounds.MaxCalls)
+	}
 }
 
 // serverName is what a server may be called: its name stands in permission
@@ -85,6 +125,7 @@ func (l *loader) server(x *expander, e strict.Named[serverDocument], section MCP
 	if s.ConnectTimeout == 0 {
 		s.ConnectTimeout = section.ConnectTimeout
 	}
+		Sampling: doc.Sampling.allowed, Roots: doc.Roots,
 	if s.ToolTimeout == 0 {
 		s.ToolTimeout = section.ToolTimeout
 	}
@@ -93,6 +134,9 @@ func (l *loader) server(x *expander, e strict.Named[serverDocument], section MCP
 		s.EnabledTools = values(texts(d, *doc.EnabledTools, where+"enabled_tools"))
 		if s.EnabledTools == nil {
 			s.EnabledTools = []string{}
+	for _, a := range doc.Answers {
+		s.Answers = append(s.Answers, l.variable(x, a, "the server "+strict.Quote(e.Key)+": answers."+shown(a.Key)))
+	}
 		}
 	}
 	s.DisabledTools = values(texts(d, doc.DisabledTools, where+"disabled_tools"))
