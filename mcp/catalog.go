@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"crewhost/config"
@@ -30,6 +31,7 @@ func catalogue(server config.Server, limits config.Limits, listed []json.RawMess
 	for _, raw := range listed {
 		b.add(raw)
 	}
+	b.reportHidden()
 	b.unmatched("enabled_tools", server.EnabledTools)
 	b.unmatched("disabled_tools", server.DisabledTools)
 	slices.SortFunc(b.defs, func(x, y tools.Definition) int { return strings.Compare(x.Name, y.Name) })
@@ -44,6 +46,8 @@ type builder struct {
 	refused map[string]bool // names that must not be used
 	seen    map[string]bool // names of the list
 	schemas int             // bytes so far
+	hiding  []string        // tools whose texts hide something
+	hidden  int             // characters that they hide
 }
 
 func (b *builder) add(raw json.RawMessage) {
@@ -79,17 +83,26 @@ func (b *builder) add(raw json.RawMessage) {
 	if b.excluded(t.Name) {
 		return
 	}
+	title, inTitle := unhide(text(t.Title))
+	description, inDescription := unhide(text(t.Description))
+	input, inInput := unhideSchema(b.schema(t.Name, t.InputSchema))
+	var output json.RawMessage
+	inOutput := 0
+	if isObject(t.OutputSchema) {
+		output, inOutput = unhideSchema(t.OutputSchema)
+	}
+	if n := inTitle + inDescription + inInput + inOutput; n > 0 {
+		b.hiding = append(b.hiding, t.Name)
+		b.hidden += n
+	}
 	def := tools.Definition{
 		Name:         t.Name,
-		Title:        oneLine(text(t.Title), maxName),
-		Description:  b.description(t.Name, text(t.Description)),
-		InputSchema:  b.schema(t.Name, t.InputSchema),
-		OutputSchema: t.OutputSchema,
+		Title:        oneLine(title, maxName),
+		Description:  b.description(t.Name, description),
+		InputSchema:  input,
+		OutputSchema: output,
 		Annotations:  annotations(t.Annotations),
 		Server:       b.server.Name,
-	}
-	if !isObject(def.OutputSchema) {
-		def.OutputSchema = nil
 	}
 	size := len(def.InputSchema) + len(def.OutputSchema)
 	if len(def.InputSchema) > b.limits.SchemaBytes || len(def.OutputSchema) > b.limits.SchemaBytes || b.schemas+size > maxSchemas {
@@ -111,6 +124,27 @@ func (b *builder) warn(format string, args ...any) {
 	case n == maxWarnings:
 		b.warnings = append(b.warnings, "there is more to warn about in its list of tools")
 	}
+}
+
+// reportHidden warns, in one line and before all else, of tools whose texts hid
+// something (R4).
+func (b *builder) reportHidden() {
+	const shown = 5
+	names := b.hiding
+	if len(names) == 0 {
+		return
+	}
+	list := make([]string, 0, shown)
+	for _, name := range names[:min(len(names), shown)] {
+		list = append(list, strconv.Quote(name))
+	}
+	more := ""
+	if n := len(names) - shown; n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	line := fmt.Sprintf("hides %d characters that can't be seen in the texts of %d of its tools, which are shown without them: %s%s",
+		b.hidden, len(names), strings.Join(list, ", "), more)
+	b.warnings = slices.Insert(b.warnings, 0, line)
 }
 
 // excluded reports whether the settings leave a tool out, by the server's own name.
@@ -144,9 +178,8 @@ func (b *builder) schema(tool string, schema json.RawMessage) json.RawMessage {
 	return json.RawMessage(anyObject)
 }
 
-// description is the text within its limit, and readable.
+// description is the text within its limit.
 func (b *builder) description(tool, s string) string {
-	s = readable(s)
 	if len(s) > b.limits.DescriptionLength {
 		b.warn("the description of the tool %q was cut: it has %d bytes", tool, len(s))
 	}

@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"crewhost/config/secret"
@@ -41,7 +40,7 @@ const maxDetail = 1000
 func oneLine(s string, limit int) string {
 	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "�")), " ")
 	s = strings.Map(func(r rune) rune {
-		if unprintable(r) {
+		if unprintable(r) && r != pictured {
 			return '�'
 		}
 		return r
@@ -68,17 +67,3 @@ func lastWords(s string) string {
 	}
 	return s
 }
-
-// readable is s without what is not to be seen (R4).
-func readable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unprintable(r) && r != '\n' && r != '\t' {
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(s, "�"))
-}
-
-// unprintable reports whether r is a control character, or one that is not
-// seen and changes how others are: direction marks, zero widths, tags.
-func unprintable(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf) }
