@@ -126,6 +126,10 @@ type MCP struct {
 	ResourceTools bool
 	// Limits bound what one server may hand over.
 	Limits Limits
+	// AllowedHosts are the only hosts that servers may be reached at over HTTP,
+	// each a name or an address, lower-cased, with or without a port. Nil: any;
+	// empty: none (W4).
+	AllowedHosts []string
 	// Servers in the order of the settings, which is the order of precedence
 	// for names (O12). Disabled ones are left out.
 	Servers []Server
@@ -145,14 +149,23 @@ type Limits struct {
 	TextChars         int // characters of a result's texts together; the rest is cut from their middle
 }
 
-// Transport is how a server is reached.
+// Transport is how a server is reached (W3).
 type Transport string
 
-// The transports of this release.
+// The transports.
 const (
 	TransportStdio Transport = "stdio"
-	TransportHTTP  Transport = "http" // Streamable HTTP
+	// TransportAuto is Streamable HTTP, or else, where the server's answer says
+	// that it has none, the legacy one.
+	TransportAuto Transport = "auto"
+	TransportHTTP Transport = "http" // Streamable HTTP
+	TransportSSE  Transport = "sse"  // HTTP with server-sent events, as of 2024-11-05
 )
+
+// Remote reports whether the server is called at a URL rather than started.
+func (t Transport) Remote() bool {
+	return t == TransportAuto || t == TransportHTTP || t == TransportSSE
+}
 
 // Server is one MCP server.
 type Server struct {
@@ -165,7 +178,7 @@ type Server struct {
 	Env     []Variable
 	Cwd     string // absolute; empty means the host's
 
-	// Of HTTP servers.
+	// Of servers over HTTP, whatever the transport.
 	URL     secret.Text
 	Headers []Variable
 
@@ -176,19 +189,6 @@ type Server struct {
 	ToolTimeout    time.Duration
 	MaxCalls       int        // 0: as MCP.MaxCalls
 	Pos            strict.Pos // where it is declared
-}
-
-// Variable is an environment variable, an HTTP header or a declared answer.
-type Variable struct {
-	Name  string
-	Value secret.Text
-}
-
-// Permissions are the rules of the policy.
-type Permissions struct {
-	Default  string // allow, ask or deny, for what no rule decides
-	Allow    []Rule
-	Ask      []Rule
 
 	// Answers are what the server gets where it asks for fields of these names
 	// (O19), in the order of the settings.
@@ -204,6 +204,19 @@ type Permissions struct {
 type Sampling struct {
 	MaxTokens int // of one answer
 	MaxCalls  int // while the host is open
+}
+
+// Variable is an environment variable, an HTTP header or a declared answer.
+type Variable struct {
+	Name  string
+	Value secret.Text
+}
+
+// Permissions are the rules of the policy.
+type Permissions struct {
+	Default  string // allow, ask or deny, for what no rule decides
+	Allow    []Rule
+	Ask      []Rule
 	Deny     []Rule
 	Headless string // allow or deny: the answer to ask where nobody can be asked
 }

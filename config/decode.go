@@ -52,6 +52,7 @@ type mcpDocument struct {
 	MaxCalls        count                          `key:"max_calls"`
 	ResourceTools   bool                           `key:"resource_tools"`
 	Limits          limitsDocument                 `key:"limits"`
+	AllowedHosts    *[]strict.At[word]             `key:"allowed_hosts"`
 	Import          []strict.At[word]              `key:"import"`
 	Servers         []strict.Named[serverDocument] `key:"servers"`
 }
@@ -132,8 +133,9 @@ func (l *loader) decode(tree *strict.Node) *Settings {
 			ShutdownTimeout: doc.MCP.ShutdownTimeout,
 			MaxStarting:     int(doc.MCP.MaxStarting),
 			MaxCalls:        int(doc.MCP.MaxCalls),
-			Limits:          doc.MCP.Limits.limits(),
 			ResourceTools:   doc.MCP.ResourceTools,
+			Limits:          doc.MCP.Limits.limits(),
+			AllowedHosts:    hosts(d, doc.MCP.AllowedHosts),
 		},
 		Permissions: l.permissions(d, doc.Permissions),
 	}

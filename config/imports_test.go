@@ -47,7 +47,7 @@ func TestImports(t *testing.T) {
 		got = append(got, server.Name+" "+string(server.Transport)+" "+server.Command.Reveal()+server.URL.Reveal()+" "+server.ToolTimeout.String())
 	}
 	if diff := cmp.Diff([]string{
-		"own http http://localhost/ 1m0s",
+		"own auto http://localhost/ 1m0s",
 		"files stdio npx 1m0s",
 		"remote http https://example.com/mcp 1m0s",
 		"api http http://localhost:3000/mcp 3s",
@@ -81,7 +81,7 @@ func TestImportFaults(t *testing.T) {
 	dir := files(t, map[string]string{
 		"crewhost.yaml": "mcp:\n  import: [a.json, b.json, c.json, d.json, e.json, .]\n",
 		"a.json":        `{"inputs": [{"id": "k", "type": "promptString"}], "servers": {"x": {"command": "y", "env": {"K": "${input:k}"}}}}`,
-		"b.json":        `{"mcpServers": {"x y": {"command": "z"}, "twice": {"command": "a"}, "twice": {"command": "b"}, "sse": {"type": "sse", "url": "http://x/"}}}`,
+		"b.json":        `{"mcpServers": {"x y": {"command": "z"}, "twice": {"command": "a"}, "twice": {"command": "b"}, "sse": {"type": "SSE", "url": "http://x/"}}}`,
 		"c.json":        `{"other": 1}`,
 		"d.json":        `{"mcpServers": [`,
 		"e.json":        ``,
@@ -91,7 +91,7 @@ func TestImportFaults(t *testing.T) {
 a.json:1:98: the server "x": env.K: ${input:…} is asked for by an editor (known are ${NAME}, ${NAME:-default} and ${env:NAME}; $${…} is the text ${…}) [variable]
 b.json:1:17: the server name "x y" is not valid (letters, digits, _ . and -, at most 64, the first a letter or digit) [bad-name]
 b.json:1:69: duplicate key "twice" (first set in line 1) [duplicate-key]
-b.json:1:112: the server "sse": the legacy transport sse is not offered (most such servers answer at an endpoint for http too) [bad-server]
+b.json:1:112: the server "sse": the transport "SSE" is not known (did you mean "sse"?) [bad-value]
 c.json:1:1: the file has neither mcpServers nor servers [missing]
 crewhost.yaml:2:44: the imported file "e.json" is empty [settings-file]
 crewhost.yaml:2:52: the imported file "." is a directory, not a file [settings-file]

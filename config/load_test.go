@@ -279,7 +279,7 @@ mcp:
     mixed2: {url: "http://x/", args: [a], env: {A: b}, cwd: /}
     typed: {type: http, command: x}
     typed2: {type: stdio, url: "http://x/"}
-    old: {type: sse, url: "http://x/"}
+    old: {type: sse, command: x}
     odd: {type: htpp, url: "http://x/"}
     url: {url: "x y"}
     host: {url: "http:///x"}
@@ -326,7 +326,7 @@ crewhost.yaml:29:49: the server "mixed2": env belongs to a stdio server, and thi
 crewhost.yaml:29:61: the server "mixed2": cwd belongs to a stdio server, and this one has a url [bad-server]
 crewhost.yaml:30:19: the server "typed": it is http and has no url [bad-server]
 crewhost.yaml:31:20: the server "typed2": it is stdio and has no command [bad-server]
-crewhost.yaml:32:17: the server "old": the legacy transport sse is not offered (most such servers answer at an endpoint for http too) [bad-server]
+crewhost.yaml:32:17: the server "old": it is sse and has no url [bad-server]
 crewhost.yaml:33:17: the server "odd": the transport "htpp" is not known (did you mean "http"?) [bad-value]
 crewhost.yaml:34:16: the server "url": url is not an http or https URL (http://HOST/… or https://HOST/…) [bad-value]
 crewhost.yaml:35:17: the server "host": url names no host (http://HOST/… or https://HOST/…) [bad-value]

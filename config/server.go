@@ -91,13 +91,17 @@ var serverName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 const nameRule = "letters, digits, _ . and -, at most 64, the first a letter or digit"
 
 // transportNamed returns the transport of a word. Not every host has a word for
-// each, and some have several; "auto" is Streamable HTTP, which is what there is.
+// each, and some have several.
 func transportNamed(word string) (t Transport, known bool) {
 	switch word {
 	case "stdio":
 		return TransportStdio, true
-	case "http", "streamable-http", "streamable_http", "streamableHttp", "auto":
+	case "auto":
+		return TransportAuto, true
+	case "http", "streamable-http", "streamable_http", "streamableHttp":
 		return TransportHTTP, true
+	case "sse", "legacy-sse", "legacy_sse", "legacySse":
+		return TransportSSE, true
 	}
 	return "", false
 }
@@ -121,22 +125,22 @@ func (l *loader) server(x *expander, e strict.Named[serverDocument], section MCP
 	s := Server{
 		Name: e.Key, Required: doc.Required, Pos: e.KeyPos,
 		ConnectTimeout: doc.ConnectTimeout, ToolTimeout: doc.ToolTimeout, MaxCalls: int(doc.MaxCalls),
+		Sampling: doc.Sampling.allowed, Roots: doc.Roots,
 	}
 	if s.ConnectTimeout == 0 {
 		s.ConnectTimeout = section.ConnectTimeout
 	}
-		Sampling: doc.Sampling.allowed, Roots: doc.Roots,
 	if s.ToolTimeout == 0 {
 		s.ToolTimeout = section.ToolTimeout
 	}
 	where := "mcp.servers." + shown(e.Key) + "."
+	for _, a := range doc.Answers {
+		s.Answers = append(s.Answers, l.variable(x, a, "the server "+strict.Quote(e.Key)+": answers."+shown(a.Key)))
+	}
 	if doc.EnabledTools != nil {
 		s.EnabledTools = values(texts(d, *doc.EnabledTools, where+"enabled_tools"))
 		if s.EnabledTools == nil {
 			s.EnabledTools = []string{}
-	for _, a := range doc.Answers {
-		s.Answers = append(s.Answers, l.variable(x, a, "the server "+strict.Quote(e.Key)+": answers."+shown(a.Key)))
-	}
 		}
 	}
 	s.DisabledTools = values(texts(d, doc.DisabledTools, where+"disabled_tools"))
@@ -155,16 +159,13 @@ func (l *loader) server(x *expander, e strict.Named[serverDocument], section MCP
 }
 
 // transportOf tells the transport by the type given or else by the keys, and
-// refuses the keys of the other one.
+// refuses the keys of the other ones.
 func transportOf(doc serverDocument, at strict.Pos, fail func(pos strict.Pos, code, message, hint string)) (Transport, bool) {
 	t, known := transportNamed(doc.Type.V)
 	switch {
-	case doc.Type.Set && strings.EqualFold(doc.Type.V, "sse"):
-		fail(doc.Type.Pos, CodeServer, "the legacy transport sse is not offered", "most such servers answer at an endpoint for http too")
-		return "", false
 	case doc.Type.V != "" && !known:
 		fail(doc.Type.Pos, strict.CodeBadValue, "the transport "+strict.Quote(doc.Type.V)+" is not known",
-			strict.DidYouMean(doc.Type.V, []string{"stdio", "http"}))
+			strict.DidYouMean(doc.Type.V, []string{"stdio", "auto", "http", "sse"}))
 		return "", false
 	case doc.Command.Set && doc.URL.Set:
 		fail(at, CodeServer, "it has both a command and a url", "a server is started or is called, keep one")
@@ -175,7 +176,7 @@ func transportOf(doc serverDocument, at strict.Pos, fail func(pos strict.Pos, co
 	case known && t == TransportStdio && !doc.Command.Set:
 		fail(doc.Type.Pos, CodeServer, "it is "+doc.Type.V+" and has no command", "")
 		return "", false
-	case known && t == TransportHTTP && !doc.URL.Set:
+	case known && t.Remote() && !doc.URL.Set:
 		fail(doc.Type.Pos, CodeServer, "it is "+doc.Type.V+" and has no url", "")
 		return "", false
 	}
@@ -184,7 +185,10 @@ func transportOf(doc serverDocument, at strict.Pos, fail func(pos strict.Pos, co
 		pos  strict.Pos
 		set  bool
 	}
-	t, kind, has := TransportHTTP, "a stdio", "a url"
+	if !known {
+		t = TransportAuto
+	}
+	kind, has := "a stdio", "a url"
 	foreign := []key{{"args", first(doc.Args), len(doc.Args) > 0}, {"env", firstNamed(doc.Env), len(doc.Env) > 0}, {"cwd", doc.Cwd.Pos, doc.Cwd.Set}}
 	if doc.Command.Set {
 		t, kind, has = TransportStdio, "an HTTP", "a command"

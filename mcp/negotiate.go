@@ -26,21 +26,20 @@ const (
 // (it is started again and not probed), and where it refuses a version and lists
 // others (K13). Settled is called when the server has begun to answer, or
 // the probe's limit has passed.
-func (s *session) negotiate(ctx context.Context, settled func()) error {
+func (s *session) negotiate(ctx context.Context, settled func()) (*connection, error) {
 	var version string // asked for with initialize and without a probe; empty: probe first
 	var respawned, listed bool
 	for {
 		s.stage("start")
 		link, err := s.open(ctx)
 		if err != nil {
-			return s.startFailure(ctx, err)
+			return nil, s.startFailure(ctx, err)
 		}
-		s.stage("negotiate")
+		s.stage(stageNegotiate)
 		p := &probing{session: s, link: link, settled: settled}
 		client, err := p.connect(ctx, version)
 		if err == nil {
-			s.link, s.client = link, client
-			return nil
+			return newConnection(link, client, p), nil
 		}
 		dead := link.fault()
 		failure := s.failure(ctx, link, &p.ex, err)
@@ -55,13 +54,13 @@ func (s *session) negotiate(ctx context.Context, settled func()) error {
 		var f *fault
 		switch {
 		case ctx.Err() != nil:
-			return failure
+			return nil, failure
 		case errors.As(dead, &f) && f.code == tools.CodeTransportClosed && version == "" && !respawned:
 			respawned, version = true, newestLegacy
 		case other != "" && !listed:
 			listed, version = true, other
 		default:
-			return failure
+			return nil, failure
 		}
 		s.log.Debug("connecting again", "version", version, "after", failure)
 	}
@@ -200,7 +199,7 @@ func listedVersion(refusal *jsonrpc.Error, asked string) string {
 
 // open starts what the session speaks over.
 func (s *session) open(ctx context.Context) (link, error) {
-	if s.server.Transport == config.TransportHTTP {
+	if s.server.Transport.Remote() {
 		return newEndpoint(s.server, s.shutdownTimeout, s.limits.MessageBytes, s.masks)
 	}
 	return startPipe(ctx, s.server, s.shutdownTimeout, s.limits.MessageBytes, s.opts.Environ, s.guard, s.masks, s.warn, func(line string) {
@@ -209,16 +208,13 @@ func (s *session) open(ctx context.Context) (link, error) {
 }
 
 // identity notes what the server said of itself (W5).
-func (s *session) identity() {
-	res := s.client.InitializeResult()
+func (s *session) identity(conn *connection) {
+	res := conn.client.InitializeResult()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := &s.report
 	r.Protocol = oneLine(res.ProtocolVersion, 64)
-	r.Era = Legacy
-	if r.Protocol >= firstModern {
-		r.Era = Modern
-	}
+	r.Era = eraOf(r.Protocol)
 	r.Instructions = cut(readable(s.masks.redact(res.Instructions)), maxInstructions)
 	if res.ServerInfo != nil {
 		r.ServerName = s.masks.line(res.ServerInfo.Name, maxName)

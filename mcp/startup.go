@@ -37,13 +37,17 @@ type Options struct {
 	// OnReport, if set, is called as each server is connected or has failed,
 	// one call at a time. Names are registered after all of them.
 	OnReport func(ServerReport)
+	// OnChange, if set, is called with each change of a server's state, in the
+	// order in which a server goes through them, one call at a time, until Close
+	// has returned. Be quick: whoever caused the change waits.
+	OnChange func(StateChange)
 }
 
 // Sessions are the connections with all servers of the settings. Who called
 // Startup closes them.
 type Sessions struct {
 	sessions []*session // in the settings' order
-	registry *tools.Registry
+	names    *names
 	guard    *child.Guard
 
 	close    sync.Once
@@ -69,13 +73,13 @@ func Startup(ctx context.Context, cfg config.MCP, reg *tools.Registry, opts Opti
 	if opts.Environ == nil {
 		opts.Environ = os.Environ()
 	}
-	all := &Sessions{registry: reg}
+	all := &Sessions{names: newNames(reg)}
 	if !cfg.Enabled {
 		return all, nil
 	}
 	processes := false
 	for _, server := range cfg.Servers {
-		processes = processes || server.Transport != config.TransportHTTP
+		processes = processes || !server.Transport.Remote()
 		all.sessions = append(all.sessions, newSession(server, cfg, opts))
 	}
 	if processes && len(opts.Guard) > 0 {
@@ -88,7 +92,7 @@ func Startup(ctx context.Context, cfg config.MCP, reg *tools.Registry, opts Opti
 			s.guard = guard
 		}
 	}
-	all.connect(ctx, cfg.MaxStarting, opts.OnReport)
+	all.connect(ctx, opts.OnReport)
 	if err := ctx.Err(); err != nil {
 		return all, errors.Join(err, all.Close())
 	}
@@ -102,7 +106,10 @@ func Startup(ctx context.Context, cfg config.MCP, reg *tools.Registry, opts Opti
 		return all, errors.Join(&RequiredError{Failed: failed}, all.Close())
 	}
 	for _, s := range all.sessions {
-		s.register(reg)
+		s.publish()
+	}
+	for _, s := range all.sessions {
+		s.tend(context.WithoutCancel(ctx))
 	}
 	return all, nil
 }
@@ -110,13 +117,10 @@ func Startup(ctx context.Context, cfg config.MCP, reg *tools.Registry, opts Opti
 // defaultStarting is how many processes start together where the settings don't say.
 const defaultStarting = 8
 
-// connect connects all servers and waits for them.
-func (all *Sessions) connect(ctx context.Context, starting int, done func(ServerReport)) {
-	if starting <= 0 {
-		starting = defaultStarting
-	}
-	turns := make(chan struct{}, starting)
-	turn := func(ctx context.Context) (func(), error) {
+// turns hands out turns to start, so many at a time.
+func turns(starting int) func(context.Context) (leave func(), err error) {
+	turns := make(chan struct{}, first(starting, defaultStarting))
+	return func(ctx context.Context) (func(), error) {
 		select {
 		case turns <- struct{}{}:
 			return func() { <-turns }, nil
@@ -124,13 +128,15 @@ func (all *Sessions) connect(ctx context.Context, starting int, done func(Server
 			return nil, ctx.Err()
 		}
 	}
-	free := func(context.Context) (func(), error) { return func() {}, nil }
+}
 
+// connect connects all servers and waits for them.
+func (all *Sessions) connect(ctx context.Context, done func(ServerReport)) {
 	var running sync.WaitGroup
 	var one sync.Mutex
 	for _, s := range all.sessions {
 		enter := turn
-		if s.server.Transport == config.TransportHTTP {
+		if s.server.Transport.Remote() {
 			enter = free
 		}
 		running.Go(func() {
@@ -189,6 +195,9 @@ func newSession(server config.Server, cfg config.MCP, opts Options) *session {
 		toolTimeout:     first(server.ToolTimeout, cfg.ToolTimeout, 60*time.Second),
 		shutdownTimeout: first(cfg.ShutdownTimeout, child.DefaultShutdownTimeout),
 		slots:           make(chan struct{}, first(server.MaxCalls, cfg.MaxCalls, maxCalls)),
+		keepalive:       cfg.Keepalive,
+		reconnect:       cfg.Reconnect,
+		moved:           make(chan struct{}),
 		running:         make(map[int]context.CancelCauseFunc),
 		report: ServerReport{
 			Name:      server.Name,
@@ -207,49 +216,6 @@ func first[T int | time.Duration](values ...T) T {
 		}
 	}
 	return 0
-}
-
-// register adds the tools of a connected server to reg. A name that is held is
-// skipped, and its holder named (O12).
-func (s *session) register(reg *tools.Registry) {
-	r := s.current()
-	if r.State != StateConnected {
-		return
-	}
-	var names []string
-	var skipped []Skip
-	bytes := 0
-	for _, def := range s.catalog.defs {
-		err := reg.Add(&tool{def: def, session: s})
-		if err == nil {
-			names = append(names, def.Name)
-			bytes += size(def)
-			continue
-		}
-		skip := Skip{Server: s.server.Name, Tool: def.Name, Reason: ReasonMalformed}
-		if errors.Is(err, tools.ErrDuplicate) {
-			skip.Reason, skip.Holder = ReasonCollision, holder(reg, def.Name)
-		}
-		skipped = append(skipped, skip)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.registered = names
-	s.report.Tools = names
-	s.report.DefinitionBytes = bytes
-	s.report.Skipped = append(s.report.Skipped, skipped...)
-}
-
-// holder says who holds a name.
-func holder(reg *tools.Registry, name string) string {
-	t, ok := reg.Lookup(name)
-	if !ok {
-		return "another tool"
-	}
-	if server := t.Definition().Server; server != "" {
-		return fmt.Sprintf("server %q", server)
-	}
-	return "a built-in tool"
 }
 
 // Reports returns what became of the servers, as it stands, in the settings' order.
@@ -283,15 +249,7 @@ func (all *Sessions) Ping(ctx context.Context, server string) (time.Duration, er
 // servers do, and may be called again. An error says what could not be ended.
 func (all *Sessions) Close() error {
 	all.close.Do(func() {
-		for _, s := range all.sessions {
-			s.mu.Lock()
-			names := s.registered
-			s.registered = nil
-			s.mu.Unlock()
-			for _, name := range names {
-				all.registry.Remove(name)
-			}
-		}
+		all.names.close()
 		errs := make([]error, len(all.sessions)+1)
 		var running sync.WaitGroup
 		for i, s := range all.sessions {
