@@ -20,7 +20,7 @@ func doctorCommand(c *console) *cli.Command {
 		Flags: append(hostFlags(), formatFlagOf("text", "json"),
 			&cli.StringFlag{Name: profileFlag, Usage: "check the model profile `ID` in place of the default one"}),
 		Action: func(ctx *cli.Context) error {
-			format, err := oneOf(ctx, formatFlag, "text", "json")
+			out, err := outputOf(ctx, c)
 			if err != nil {
 				return err
 			}
@@ -36,7 +36,7 @@ func doctorCommand(c *console) *cli.Command {
 			if err := ctx.Context.Err(); err != nil {
 				return err
 			}
-			return d.print(newOutput(c, format))
+			return d.print(out)
 		},
 	}
 }

@@ -24,7 +24,7 @@ func mcpCommand(c *console) *cli.Command {
 				Usage:     "list the tools that the servers brought",
 				ArgsUsage: "[SERVER…]",
 				Flags:     append(hostFlags(), formatFlagOf("text", "json")),
-				Action:    func(ctx *cli.Context) error { return withHost(ctx, c, mcpTools) },
+				Action:    func(ctx *cli.Context) error { return withHost(ctx, c, "", mcpTools) },
 			},
 			{
 				Name:      "call",
@@ -37,7 +37,7 @@ func mcpCommand(c *console) *cli.Command {
 					if err != nil {
 						return err
 					}
-					return withHost(ctx, c, func(ctx *cli.Context, host *runner.Host, out *output) error {
+					return withHost(ctx, c, "", func(ctx *cli.Context, host *runner.Host, out *output) error {
 						return mcpCall(ctx, host, out, call)
 					})
 				},
@@ -47,7 +47,7 @@ func mcpCommand(c *console) *cli.Command {
 				Usage:     "measure how long each server takes to answer a ping",
 				ArgsUsage: "[SERVER…]",
 				Flags:     append(hostFlags(), formatFlagOf("text", "json")),
-				Action:    func(ctx *cli.Context) error { return withHost(ctx, c, mcpPing) },
+				Action:    func(ctx *cli.Context) error { return withHost(ctx, c, "", mcpPing) },
 			},
 		},
 		Action: func(ctx *cli.Context) error {
@@ -59,14 +59,14 @@ func mcpCommand(c *console) *cli.Command {
 	}
 }
 
-// withHost opens the host on the settings of the working directory for as long
-// as f takes.
-func withHost(ctx *cli.Context, c *console, f func(*cli.Context, *runner.Host, *output) error) (err error) {
-	format, err := oneOf(ctx, formatFlag, "text", "json")
+// withHost opens the host on the settings of a crew for as long as f takes; ""
+// stands for the working directory.
+func withHost(ctx *cli.Context, c *console, crew string, f func(*cli.Context, *runner.Host, *output) error) (err error) {
+	out, err := outputOf(ctx, c)
 	if err != nil {
 		return err
 	}
-	anchor, err := anchorOf("")
+	anchor, err := anchorOf(crew)
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func withHost(ctx *cli.Context, c *console, f func(*cli.Context, *runner.Host, *
 		return err
 	}
 	defer closeHost(host, &err)
-	return f(ctx, host, newOutput(c, format))
+	return f(ctx, host, out)
 }
 
 // known refuses the names of servers that the settings do not have.

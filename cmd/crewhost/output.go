@@ -7,6 +7,8 @@ import (
 	"io"
 	"path/filepath"
 
+	"github.com/urfave/cli/v2"
+
 	"crewhost/crew"
 	"crewhost/mcp"
 	"crewhost/runner"
@@ -22,8 +24,13 @@ type output struct {
 	mask     func(string) string // hides the secrets of the settings
 }
 
-func newOutput(c *console, format string) *output {
-	return &output{out: c.out, err: c.err, json: format == "json", mask: c.redactor.Redact}
+// outputOf is the output that --format asks for.
+func outputOf(ctx *cli.Context, c *console) (*output, error) {
+	format, err := oneOf(ctx, formatFlag, "text", "json")
+	if err != nil {
+		return nil, err
+	}
+	return &output{out: c.out, err: c.err, json: format == "json", mask: c.redactor.Redact}, nil
 }
 
 // reason is an error on stdout, which nobody else masks.

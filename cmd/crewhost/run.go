@@ -27,47 +27,35 @@ func runCommand(c *console) *cli.Command {
 			formatFlagOf("text", "json"),
 		),
 		Action: func(ctx *cli.Context) error {
-			format, err := oneOf(ctx, formatFlag, "text", "json")
-			if err != nil {
-				return err
-			}
-			out := newOutput(c, format)
 			if ctx.Bool("list-tools") && ctx.Bool("validate") {
 				return usagef("run: --validate and --list-tools are two things; give one")
 			}
 			if ctx.Bool("list-tools") {
-				return listTools(ctx, c, out)
+				return listTools(ctx, c)
 			}
-			return runCrew(ctx, c, out)
+			return runCrew(ctx, c)
 		},
 	}
 }
 
 // listTools prints the manifest. The settings are those of the crew, where one
 // is named, else of the working directory.
-func listTools(ctx *cli.Context, c *console, out *output) (err error) {
+func listTools(ctx *cli.Context, c *console) error {
 	if err := atMost(ctx, 1); err != nil {
 		return err
 	}
-	anchor, err := anchorOf(ctx.Args().First())
-	if err != nil {
-		return err
-	}
-	s, err := newSession(ctx, c, anchor)
-	if err != nil {
-		return err
-	}
-	host, err := s.open(ctx)
-	if err != nil {
-		return err
-	}
-	defer closeHost(host, &err)
-	return out.tools(host.Tools())
+	return withHost(ctx, c, ctx.Args().First(), func(_ *cli.Context, host *runner.Host, out *output) error {
+		return out.tools(host.Tools())
+	})
 }
 
 // runCrew judges a crew and, unless that was all that was asked, runs it. One
 // path leads up to the verdict, so both see one surface (O10).
-func runCrew(ctx *cli.Context, c *console, out *output) (err error) {
+func runCrew(ctx *cli.Context, c *console) (err error) {
+	out, err := outputOf(ctx, c)
+	if err != nil {
+		return err
+	}
 	target, err := targetOf(ctx)
 	if err != nil {
 		return err

@@ -46,14 +46,14 @@ func versionCommand(c *console) *cli.Command {
 		Usage: "print the version",
 		Flags: []cli.Flag{formatFlagOf("text", "json")},
 		Action: func(ctx *cli.Context) error {
-			format, err := oneOf(ctx, formatFlag, "text", "json")
+			out, err := outputOf(ctx, c)
 			if err != nil {
 				return err
 			}
 			if err := atMost(ctx, 0); err != nil {
 				return err
 			}
-			v, out := version(), newOutput(c, format)
+			v := version()
 			if out.json {
 				return out.encode(v)
 			}
