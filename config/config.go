@@ -130,6 +130,12 @@ type MCP struct {
 	// each a name or an address, lower-cased, with or without a port. Nil: any;
 	// empty: none (W4).
 	AllowedHosts []string
+	// TokenStore is where the tokens of OAuth are kept: auto, keyring, file or
+	// memory. Empty is memory.
+	TokenStore string
+	// TokenDir is the folder of tokens in files, absolute; empty where the user
+	// has no configuration folder.
+	TokenDir string
 	// Servers in the order of the settings, which is the order of precedence
 	// for names (O12). Disabled ones are left out.
 	Servers []Server
@@ -181,6 +187,7 @@ type Server struct {
 	// Of servers over HTTP, whatever the transport.
 	URL     secret.Text
 	Headers []Variable
+	OAuth   *OAuth // nil: the server decides whether it asks for tokens
 
 	Required       bool     // its failure fails the start
 	EnabledTools   []string // nil: all; else only these of its own tool names
@@ -257,6 +264,7 @@ func (s *Settings) Secrets() []secret.Value {
 			all = append(all, arg.Secrets()...)
 		}
 		all = append(all, server.URL.Secrets()...)
+		all = append(all, server.OAuth.secrets()...)
 		for _, v := range slices.Concat(server.Env, server.Headers, server.Answers) {
 			all = append(all, v.Value.Secrets()...)
 		}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -53,6 +54,7 @@ type mcpDocument struct {
 	ResourceTools   bool                           `key:"resource_tools"`
 	Limits          limitsDocument                 `key:"limits"`
 	AllowedHosts    *[]strict.At[word]             `key:"allowed_hosts"`
+	TokenStore      strict.At[string]              `key:"token_store"`
 	Import          []strict.At[word]              `key:"import"`
 	Servers         []strict.Named[serverDocument] `key:"servers"`
 }
@@ -132,6 +134,7 @@ func (l *loader) decode(tree *strict.Node) *Settings {
 			ToolTimeout:     doc.MCP.ToolTimeout,
 			ShutdownTimeout: doc.MCP.ShutdownTimeout,
 			MaxStarting:     int(doc.MCP.MaxStarting),
+			TokenStore:      doc.MCP.TokenStore.V,
 			MaxCalls:        int(doc.MCP.MaxCalls),
 			ResourceTools:   doc.MCP.ResourceTools,
 			Limits:          doc.MCP.Limits.limits(),
@@ -140,6 +143,10 @@ func (l *loader) decode(tree *strict.Node) *Settings {
 		Permissions: l.permissions(d, doc.Permissions),
 	}
 	texts(d, doc.MCP.Import, "mcp.import")
+	oneOf(d, doc.MCP.TokenStore, "mcp.token_store", "auto", "keyring", "file", "memory")
+	if dir := l.source.UserConfigDir; dir != "" {
+		s.MCP.TokenDir = filepath.Join(dir, "crewhost")
+	}
 	s.LLM = l.llm(x, doc.LLM)
 	for _, e := range doc.MCP.Servers {
 		if server, ok := l.server(x, e, s.MCP); ok {

@@ -95,7 +95,7 @@ func (l *loader) knownKeys(s strict.Entry) *strict.Node {
 	keys := strict.Keys[serverFields]()
 	for _, e := range s.Value.Entries {
 		switch {
-		case slices.Contains(keys, e.Key):
+		case slices.Contains(keys, e.Key) && e.Key != "oauth": // another host's client is not this one
 			known.Entries = append(known.Entries, e)
 		case e.Key == "envFile":
 			l.warn(e.KeyPos, "the server %s: envFile is not read here; name its variables in env", strict.Quote(s.Key))

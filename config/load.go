@@ -17,6 +17,7 @@ mcp:
   tool_timeout: 60s
   shutdown_timeout: 5s
   max_starting: 8
+  token_store: auto
   max_calls: 16
   limits:
     tools: 10000

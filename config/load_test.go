@@ -66,7 +66,7 @@ func TestDefaults(t *testing.T) {
 	want := &Settings{
 		MCP: MCP{
 			Enabled: true, ConnectTimeout: 30 * time.Second, ProbeTimeout: 2 * time.Second,
-			ToolTimeout: time.Minute, ShutdownTimeout: 5 * time.Second, MaxStarting: 8, MaxCalls: 16,
+			ToolTimeout: time.Minute, ShutdownTimeout: 5 * time.Second, MaxStarting: 8, MaxCalls: 16, TokenStore: "auto",
 			Limits: Limits{
 				Tools: 10_000, Pages: 1000, NameLength: 256, DescriptionLength: 32 << 10, SchemaBytes: 1 << 20,
 				MessageBytes: 16 << 20, ArgumentsBytes: 4 << 20, ResultBytes: 16 << 20, TextChars: 16 << 20,

@@ -34,6 +34,7 @@ type serverFields struct {
 	Cwd            strict.At[scalar]                 `key:"cwd"`
 	URL            strict.At[word]                   `key:"url"`
 	Headers        []strict.Named[strict.At[scalar]] `key:"headers"`
+	OAuth          *oauthDocument                    `key:"oauth"`
 	Required       bool                              `key:"required"`
 	Enabled        *bool                             `key:"enabled"`
 	Disabled       *bool                             `key:"disabled"`
@@ -193,6 +194,9 @@ func transportOf(doc serverDocument, at strict.Pos, fail func(pos strict.Pos, co
 	if doc.Command.Set {
 		t, kind, has = TransportStdio, "an HTTP", "a command"
 		foreign = []key{{"headers", firstNamed(doc.Headers), len(doc.Headers) > 0}}
+		if doc.OAuth != nil {
+			foreign = append(foreign, key{"oauth", doc.OAuth.Pos, true})
+		}
 	}
 	for _, k := range foreign {
 		if k.set {
@@ -272,6 +276,7 @@ func (l *loader) http(x *expander, doc serverDocument, s *Server) {
 		}
 		s.Headers = append(s.Headers, v)
 	}
+	l.oauth(x, doc, s)
 }
 
 func (l *loader) variable(x *expander, v strict.Named[strict.At[scalar]], where string) Variable {
