@@ -7,7 +7,7 @@
 // so that everything done with the host sees one surface (O10):
 //
 //	settings, err := config.Load(config.Source{Environ: os.Environ()})
-//	host, err := runner.Open(ctx, runner.Config{Settings: settings})
+//	host, err := runner.Open(ctx, runner.Config{Settings: settings, Environ: os.Environ()})
 //	defer host.Close()
 //
 //	c, issues := crew.Load("crew.yaml")

@@ -45,8 +45,8 @@ type Config struct {
 	// children inherit a part of. Nil means that there are no variables for
 	// secrets, and this process's own for children.
 	Environ []string
-	// Guard is the command line that runs [child.GuardMain]; empty means that
-	// no guard outlives a killed host.
+	// Guard is the command line of a process that runs GuardMain of package
+	// mcp/child; empty means that no guard outlives a killed host.
 	Guard []string
 
 	Version  string           // of the host, told to servers
@@ -83,6 +83,7 @@ func Open(ctx context.Context, cfg Config) (_ *Host, err error) {
 	if cfg.Redactor == nil {
 		cfg.Redactor = &secret.Redactor{}
 	}
+	cfg.Environ = append([]string{}, cfg.Environ...) // further in, nil would mean this process's own
 	h := &Host{cfg: cfg, log: cfg.Logger, registry: &tools.Registry{}}
 
 	// Everything that the settings get wrong is found before anything starts.

@@ -436,6 +436,33 @@ type failing struct{ err error }
 
 func (f failing) Generate(context.Context, llm.Request) (*llm.Response, error) { return nil, f.err }
 
+// A host that is given no environment gives none on: neither to servers nor to
+// programs that find keys.
+func TestNoEnvironmentIsAnEmptyOne(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the program is a shell's")
+	}
+	t.Setenv("ONLY_OF_THIS_PROCESS", "x")
+	r := open(t, map[string]string{"crewhost.yaml": strings.Replace(echoServer, "echo,sleep", "env", 1) +
+		`llm: { provider: echo, api_key: { command: [/bin/sh, -c, 'echo "<$ONLY_OF_THIS_PROCESS>"'] } }` + "\n"},
+		func(c *runner.Config) {
+			c.Environ = nil
+			c.Models = func(ctx context.Context, p config.Profile, creds runner.Credentials) (llm.Model, error) {
+				if key, err := creds.Resolve(ctx, p.APIKey); err != nil || key.Reveal() != "<>" {
+					t.Errorf("key %q, %v", key.Reveal(), err)
+				}
+				return llm.Echo{}, nil
+			}
+		})
+	if _, err := r.host.CheckModel(t.Context()); err != nil {
+		t.Error(err)
+	}
+	res, err := r.host.Call(t.Context(), tools.Call{Name: "env"})
+	if err != nil || len(res.Content) != 1 || strings.Contains(res.Content[0].Text, `"PATH=`) {
+		t.Errorf("the server's: %+v, %v", res, err)
+	}
+}
+
 // A tool that breaks down is a failed call for the model and an error in the log,
 // where every call stands with what decided about it.
 func TestCallsAreLogged(t *testing.T) {

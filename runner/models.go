@@ -172,10 +172,7 @@ type credentials struct {
 }
 
 func (c credentials) Resolve(ctx context.Context, ref secret.Ref) (secret.Value, error) {
-	// A program of the settings gets the host's environment as given; an empty
-	// one that is nil would be this process's.
-	program := secret.Command{Environ: append([]string{}, c.environ...)}
-	v, err := secret.Resolve(ctx, ref, secret.Env(c.environ), secret.File{Logger: c.log}, program)
+	v, err := secret.Resolve(ctx, ref, secret.Env(c.environ), secret.File{Logger: c.log}, secret.Command{Environ: c.environ})
 	if err != nil {
 		return secret.Value{}, err
 	}
