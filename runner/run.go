@@ -153,16 +153,18 @@ func (d deliverer) Deliver(ctx context.Context, path string, content []byte) err
 	return d.fs.WriteFile(path, content)
 }
 
-// Exists implements [process.Deliverer].
-func (d deliverer) Exists(_ context.Context, path string) (bool, error) {
+// Stamp implements [process.Deliverer].
+func (d deliverer) Stamp(_ context.Context, path string) (process.Stamp, error) {
 	info, err := d.fs.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return false, nil
+		return process.Stamp{}, nil
 	case err != nil:
-		return false, err
+		return process.Stamp{}, err
+	case info.IsDir():
+		return process.Stamp{}, nil
 	default:
-		return !info.IsDir(), nil
+		return process.Stamp{Modified: info.ModTime, Size: info.Size}, nil
 	}
 }
 

@@ -24,6 +24,7 @@ const (
 const (
 	firstWait   = 500 * time.Millisecond // before the first repetition; it doubles
 	longestWait = 30 * time.Second       // unless the vendor asks for more
+	worthAWait  = 5 * time.Minute        // who asks for more is asked no more
 	maxAnswer   = 64 << 20               // bytes of one answer
 	maxFault    = 1 << 20                // bytes read of a refusal
 )
@@ -103,8 +104,8 @@ func (x *Exchange) Do(ctx context.Context, onDelta func(Delta), try func(context
 		if api.RetryAfter > 0 {
 			wait = api.RetryAfter
 		}
-		if end, ok := ctx.Deadline(); ok && time.Until(end) <= wait {
-			return nil, err
+		if end, ok := ctx.Deadline(); wait > worthAWait || ok && time.Until(end) <= wait {
+			return nil, err // it says how long the vendor asked for
 		}
 		x.logger().WarnContext(ctx, "asking the model again", "provider", x.Provider, "wait", wait, "retry", n+1, "of", retries, "reason", api.Error())
 		timer := time.NewTimer(wait)

@@ -233,7 +233,11 @@ func (e *APIError) Error() string {
 	if e.Code != "" {
 		s += e.Code + ": "
 	}
-	return s + e.Message
+	s += e.Message
+	if e.RetryAfter > 0 {
+		s += fmt.Sprintf(" (asks to wait %v)", e.RetryAfter.Round(time.Second))
+	}
+	return s
 }
 
 // Unwrap returns the cause.

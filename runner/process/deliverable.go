@@ -38,6 +38,7 @@ type deliverable struct {
 	what   *crew.Deliverable // nil: nothing
 	schema json.RawMessage
 	valid  *jsonschema.Resolved // nil: any JSON
+	before Stamp                // of the file that a tool is to write, as the task began
 }
 
 func newDeliverable(ctx context.Context, plan Plan, t *crew.Task) (*deliverable, error) {
@@ -48,6 +49,13 @@ func newDeliverable(ctx context.Context, plan Plan, t *crew.Task) (*deliverable,
 	}
 	if plan.Deliverer == nil {
 		return nil, d.fail(errors.New("this run keeps no files"))
+	}
+	if d.source() == toolCall {
+		before, err := plan.Deliverer.Stamp(ctx, d.what.Path.V)
+		if err != nil {
+			return nil, d.fail(fmt.Errorf("looking for it: %w", err))
+		}
+		d.before = before
 	}
 	if d.source() != structuredOutput {
 		return d, nil
@@ -97,7 +105,7 @@ func (d *deliverable) accept() func(context.Context, string) error {
 			return err
 		}
 	case toolCall:
-		return func(ctx context.Context, _ string) error { return d.exists(ctx) }
+		return func(ctx context.Context, _ string) error { return d.written(ctx) }
 	}
 	return nil
 }
@@ -110,7 +118,7 @@ func (d *deliverable) leave(ctx context.Context, answer string) (string, error) 
 	content := answer
 	switch d.source() {
 	case toolCall:
-		if err := d.exists(ctx); err != nil {
+		if err := d.written(ctx); err != nil {
 			return "", d.fail(err)
 		}
 		return d.what.Path.V, nil
@@ -131,13 +139,17 @@ func (d *deliverable) leave(ctx context.Context, answer string) (string, error) 
 	return d.what.Path.V, nil
 }
 
-func (d *deliverable) exists(ctx context.Context) error {
-	ok, err := d.plan.Deliverer.Exists(ctx, d.what.Path.V)
+// written makes sure that the task wrote the file; one that an earlier run left
+// does not count.
+func (d *deliverable) written(ctx context.Context) error {
+	now, err := d.plan.Deliverer.Stamp(ctx, d.what.Path.V)
 	switch {
 	case err != nil:
 		return fmt.Errorf("looking for %s: %w", d.what.Path.V, err)
-	case !ok:
+	case now == Stamp{}:
 		return fmt.Errorf("the file %s was to be written with a tool and is not there", d.what.Path.V)
+	case now == d.before:
+		return fmt.Errorf("the file %s was to be written with a tool and is still the one that was there before", d.what.Path.V)
 	}
 	return nil
 }

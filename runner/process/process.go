@@ -34,8 +34,16 @@ type TaskRunner interface {
 type Deliverer interface {
 	// Deliver writes content to a virtual path, and replaces what is there.
 	Deliver(ctx context.Context, path string, content []byte) error
-	// Exists reports whether there is a file at a virtual path.
-	Exists(ctx context.Context, path string) (bool, error)
+	// Stamp describes the file at a virtual path as it is now; it is the zero
+	// Stamp where there is none.
+	Stamp(ctx context.Context, path string) (Stamp, error)
+}
+
+// Stamp tells one state of a file from another: two that are equal are of a file
+// that nobody wrote in between.
+type Stamp struct {
+	Modified time.Time
+	Size     int64
 }
 
 // TaskInput is one task to do.

@@ -337,8 +337,9 @@ func TestPlansThatCannotRun(t *testing.T) {
 
 // files keeps deliverables in memory.
 type files struct {
-	held map[string]string
-	err  error
+	held  map[string]string
+	times map[string]time.Time
+	err   error
 }
 
 func (f *files) Deliver(_ context.Context, path string, content []byte) error {
@@ -349,9 +350,12 @@ func (f *files) Deliver(_ context.Context, path string, content []byte) error {
 	return nil
 }
 
-func (f *files) Exists(_ context.Context, path string) (bool, error) {
-	_, ok := f.held[path]
-	return ok, f.err
+func (f *files) Stamp(_ context.Context, path string) (process.Stamp, error) {
+	content, ok := f.held[path]
+	if !ok {
+		return process.Stamp{}, f.err
+	}
+	return process.Stamp{Modified: f.times[path], Size: int64(len(content))}, f.err
 }
 
 func TestDeliverables(t *testing.T) {
@@ -488,4 +492,26 @@ type instant struct{}
 
 func (instant) RunTask(context.Context, process.TaskInput) (process.Answer, error) {
 	return process.Answer{Text: "done"}, nil
+}
+
+// A file that an earlier run left is not what this task wrote.
+func TestAFileFromAnEarlierRunIsNoDeliverable(t *testing.T) {
+	early, late := time.Unix(1, 0), time.Unix(2, 0)
+	for name, touch := range map[string]bool{"written anew": true, "left alone": false} {
+		t.Run(name, func(t *testing.T) {
+			kept := &files{held: map[string]string{"/out/f": "page"}, times: map[string]time.Time{"/out/f": early}}
+			c := crewOf("a")
+			c.Tasks[0].Deliverable = &crew.Deliverable{Path: text("/out/f"), Source: "tool_call"}
+			w := &worker{do: map[string]doing{"a": func(ctx context.Context, in process.TaskInput) (process.Answer, error) {
+				if touch {
+					kept.times["/out/f"] = late // the same words, written again
+				}
+				return said("done"), in.Accept(ctx, "done")
+			}}}
+			_, err := process.Run(t.Context(), process.Plan{Crew: c, Runner: w, Deliverer: kept})
+			if touch != (err == nil) || err != nil && !strings.Contains(err.Error(), "was there before") {
+				t.Error(err)
+			}
+		})
+	}
 }

@@ -352,6 +352,9 @@ func TestFileWrite(t *testing.T) {
 		{`{"path":"/out/a/b/c.md","content":"x","append":true}`, "Appended to /out/a/b/c.md: 1 byte written.", "out/a/b/c.md", "éx"},
 		{`{"path":"/out/a/b/c.md","content":"new","create_backup":true}`,
 			"Replaced /out/a/b/c.md: 3 bytes written. The old content is in /out/a/b/c.md.bak.", "out/a/b/c.md.bak", "éx"},
+		// A backup never costs another file: the policy judged the path alone.
+		{`{"path":"/out/a/b/c.md","content":"newer","create_backup":true}`,
+			"Replaced /out/a/b/c.md: 5 bytes written. The old content is in /out/a/b/c.md.bak1.", "out/a/b/c.md.bak", "éx"},
 		{`{"path":"rel/x.txt","content":"r"}`, "Created /out/rel/x.txt: 1 byte written.", "out/rel/x.txt", "r"},
 		{`{"path":"/out/log","content":"1","append":true,"create_backup":true}`, "Created /out/log: 1 byte written.", "out/log", "1"},
 		{`{"path":"/out/le","content":"hi","encoding":"utf-16le"}`, "Created /out/le: 4 bytes written.", "out/le", "h\x00i\x00"},

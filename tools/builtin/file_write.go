@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"strconv"
 
 	"crewhost/tools"
 	"crewhost/tools/mount"
@@ -71,6 +72,24 @@ func fileWrite(fsys *mount.FS) tool {
 	}
 }
 
+// unused returns name, or name with a number behind it, where no file is: the
+// policy judged the path that is written, and a backup must not cost another file.
+func unused(fsys *mount.FS, name string) (string, error) {
+	const tries = 100
+	for i := range tries {
+		candidate := name
+		if i > 0 {
+			candidate += strconv.Itoa(i)
+		}
+		if _, err := fsys.Stat(candidate); errors.Is(err, fs.ErrNotExist) {
+			return candidate, nil
+		} else if err != nil {
+			return "", err
+		}
+	}
+	return "", fmt.Errorf("%s and %d more are there already; remove some", name, tries-1)
+}
+
 // writeFile writes and says what it did. Nothing is changed when ctx has ended.
 func writeFile(ctx context.Context, fsys *mount.FS, name string, data []byte, add, backup bool) (string, error) {
 	info, err := fsys.Stat(name)
@@ -84,10 +103,14 @@ func writeFile(ctx context.Context, fsys *mount.FS, name string, data []byte, ad
 		if err != nil {
 			return "", err
 		}
-		if err := fsys.WriteFile(info.Path+".bak", old); err != nil {
+		backup, err := unused(fsys, info.Path+".bak")
+		if err != nil {
 			return "", err
 		}
-		kept = fmt.Sprintf(" The old content is in %s.bak.", info.Path)
+		if err := fsys.WriteFile(backup, old); err != nil {
+			return "", err
+		}
+		kept = fmt.Sprintf(" The old content is in %s.", backup)
 	}
 	if !there {
 		if err := fsys.MkdirAll(path.Dir(path.Clean(name))); err != nil {

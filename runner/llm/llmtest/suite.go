@@ -56,6 +56,7 @@ func Conformance(t *testing.T, v Vendor) {
 		{"answer", testAnswer},
 		{"tool round trip", testToolRoundTrip},
 		{"Retry-After", testRetryAfter},
+		{"a wait too long", testWaitTooLong},
 		{"faults then an answer", testFaultsThenAnswer},
 		{"faults forever", testFaultsForever},
 		{"refusals are not repeated", testRefusals},
@@ -332,6 +333,20 @@ func testWaitBeyondContext(t *testing.T, v Vendor) {
 	}
 	if took := time.Since(begin); took > time.Second {
 		t.Errorf("waited %v for nothing", took)
+	}
+}
+
+// A vendor that asks for an hour gets no hour: a run should not look hung.
+func testWaitTooLong(t *testing.T, v Vendor) {
+	m, _ := start(t, v, Settings{}, Status(429, v.Fault("rate", "later"), "Retry-After", "3600"))
+	begin := time.Now()
+	_, err := m.Generate(t.Context(), question())
+	var api *llm.APIError
+	if !errors.As(err, &api) || api.RetryAfter != time.Hour || !strings.Contains(err.Error(), "asks to wait 1h0m0s") {
+		t.Errorf("got %v, want the refusal and what it asked for", err)
+	}
+	if took := time.Since(begin); took > time.Second {
+		t.Errorf("waited %v", took)
 	}
 }
 

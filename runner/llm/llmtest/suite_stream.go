@@ -92,7 +92,7 @@ func testCancelled(t *testing.T, v Vendor) {
 	}{
 		{"before the answer", Silence()},
 		{"within the answer", Stall(events[:len(events)-1]...)},
-		{"between two attempts", Status(429, v.Fault("rate", "later"), "Retry-After", "3600")},
+		{"between two attempts", Status(429, v.Fault("rate", "later"), "Retry-After", "120")},
 	} {
 		m, _ := start(t, v, Settings{}, tt.step)
 		ctx, cancel := context.WithCancel(t.Context())
