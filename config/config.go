@@ -119,6 +119,11 @@ type MCP struct {
 	ShutdownTimeout time.Duration
 	// MaxStarting is how many processes start at a time.
 	MaxStarting int
+	// Keepalive is how long a server may be idle before it is asked for a sign
+	// of life. Zero: never.
+	Keepalive time.Duration
+	// Reconnect is what is done about a server that is gone.
+	Reconnect Reconnect
 	// MaxCalls is how many calls run on one server at a time; others wait (W8).
 	MaxCalls int
 	// ResourceTools registers the tools by which agents list and read the
@@ -173,6 +178,26 @@ func (t Transport) Remote() bool {
 	return t == TransportAuto || t == TransportHTTP || t == TransportSSE
 }
 
+// Reconnect says how a server is connected again whose connection has broken. The
+// zero value is never.
+type Reconnect struct {
+	// MaxAttempts is how many attempts in a row may fail.
+	MaxAttempts int
+	// Initial is the pause before the first attempt. It doubles with each, up
+	// to Max.
+	Initial, Max time.Duration
+}
+
+// Protocol is the era of the protocol that a server is held to.
+type Protocol string
+
+// The eras, and the choice between them by asking the server.
+const (
+	ProtocolAuto   Protocol = "auto"
+	ProtocolModern Protocol = "modern" // 2026-07-28 and later
+	ProtocolLegacy Protocol = "legacy" // up to 2025-11-25: initialize
+)
+
 // Server is one MCP server.
 type Server struct {
 	Name      string
@@ -189,6 +214,7 @@ type Server struct {
 	Headers []Variable
 	OAuth   *OAuth // nil: the server decides whether it asks for tokens
 
+	Protocol       Protocol // empty is auto
 	Required       bool     // its failure fails the start
 	EnabledTools   []string // nil: all; else only these of its own tool names
 	DisabledTools  []string

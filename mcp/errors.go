@@ -154,3 +154,12 @@ func (s *session) refusalText(refusal *jsonrpc.Error) string {
 	}
 	return fmt.Sprintf("the server answered with an error: %s (JSON-RPC error %d)", message, refusal.Code)
 }
+
+// faultOf is the fault of a link, or nil.
+func faultOf(l link) *fault {
+	var f *fault
+	if errors.As(l.fault(), &f) {
+		return f
+	}
+	return nil
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
@@ -18,6 +19,14 @@ type exchange struct {
 	// connecting marks the exchange of a connection being made. The SDK derives
 	// the context of the stream for the server's own messages from that one.
 	connecting bool
+
+	// sent says that something of the request went out, so that it may have
+	// had an effect.
+	sent atomic.Bool
+
+	// done, if set before the request, is closed with the first answer, or when
+	// it is known that there will be none.
+	done chan struct{}
 
 	mu      sync.Mutex
 	result  json.RawMessage
@@ -46,6 +55,7 @@ func (ex *exchange) answered(resp *jsonrpc.Response) {
 	}
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
+	ex.settle()
 	ex.result, ex.refusal, ex.fault = resp.Result, nil, nil
 	if resp.Error != nil {
 		ex.result = nil
@@ -62,7 +72,20 @@ func (ex *exchange) failed(f *fault) {
 	}
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
+	ex.settle()
 	ex.result, ex.refusal, ex.fault = nil, nil, f
+}
+
+// settle closes done. The caller holds mu.
+func (ex *exchange) settle() {
+	if ex.done == nil {
+		return
+	}
+	select {
+	case <-ex.done:
+	default:
+		close(ex.done)
+	}
 }
 
 func (ex *exchange) get() (json.RawMessage, *jsonrpc.Error, *fault) {
@@ -71,13 +94,16 @@ func (ex *exchange) get() (json.RawMessage, *jsonrpc.Error, *fault) {
 	return ex.result, ex.refusal, ex.fault
 }
 
-// Methods that the transports look at.
+// Methods that the transports and the session look at.
 const (
-	methodDiscover   = "server/discover"
-	methodInitialize = "initialize"
-	methodListTools  = "tools/list"
-	methodCallTool   = "tools/call"
-	methodCancelled  = "notifications/cancelled"
+	methodDiscover    = "server/discover"
+	methodInitialize  = "initialize"
+	methodInitialized = "notifications/initialized"
+	methodListTools   = "tools/list"
+	methodCallTool    = "tools/call"
+	methodCancelled   = "notifications/cancelled"
+	methodChanged     = "notifications/tools/list_changed"
+	methodListen      = "subscriptions/listen"
 )
 
 // reduce is what of a result the SDK gets to see. Results that this package reads

@@ -14,22 +14,22 @@ import (
 )
 
 // list reads the server's tools, page by page.
-func (s *session) list(ctx context.Context) error {
+func (s *session) list(ctx context.Context, conn *connection) (catalog, error) {
 	var listed []json.RawMessage
 	var cursor *string
 	cursors := make(map[string]bool)
 	refused := make(map[string]bool)
 	for page := 1; ; page++ {
-		raw, err := s.page(ctx, cursor, refused)
+		raw, err := s.page(ctx, conn, cursor, refused)
 		if err != nil {
-			return err
+			return catalog{}, err
 		}
 		var p struct {
 			Tools      []json.RawMessage `json:"tools"`
 			NextCursor *string           `json:"nextCursor"`
 		}
 		if err := json.Unmarshal(raw, &p); err != nil {
-			return s.wrap(tools.CodeProtocolError, "its list of tools is not one", nil)
+			return catalog{}, s.wrap(tools.CodeProtocolError, "its list of tools is not one", nil)
 		}
 		listed = append(listed, p.Tools...)
 		// Only a cursor that is absent ends the list; an empty one doesn't (K19).
@@ -40,7 +40,7 @@ func (s *session) list(ctx context.Context) error {
 			listed = listed[:s.limits.Tools]
 		case cursor == nil:
 		case len(*cursor) > maxCursor:
-			return s.wrap(tools.CodeProtocolError, "a cursor of its list of tools is too long", nil)
+			return catalog{}, s.wrap(tools.CodeProtocolError, "a cursor of its list of tools is too long", nil)
 		case page == s.limits.Pages:
 			s.warn(fmt.Sprintf("lists its tools on more than %d pages: the first %d were taken", s.limits.Pages, s.limits.Pages))
 		case cursors[*cursor]:
@@ -49,16 +49,15 @@ func (s *session) list(ctx context.Context) error {
 			cursors[*cursor] = true
 			continue
 		}
-		s.catalog = catalogue(s.server, s.limits, listed, refused)
-		return nil
+		return catalogue(s.server, s.limits, listed, refused), nil
 	}
 }
 
 // page asks for one page of the list and returns the result as it came. It adds to
 // refused the tools that must not be used over HTTP: those that want headers made of
 // arguments which can't be.
-func (s *session) page(ctx context.Context, cursor *string, refused map[string]bool) (json.RawMessage, error) {
-	ctx, end, err := s.begin(ctx)
+func (s *session) page(ctx context.Context, conn *connection, cursor *string, refused map[string]bool) (json.RawMessage, error) {
+	ctx, end, err := s.beginOn(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -66,14 +65,14 @@ func (s *session) page(ctx context.Context, cursor *string, refused map[string]b
 	ctx, ex := withExchange(ctx)
 	if cursor != nil && *cursor == "" {
 		// The SDK's own parameters leave an empty cursor out.
-		_, err = sdk.CallCustomMethod[*emptyCursor, *sdk.ListToolsResult](ctx, s.client, methodListTools, new(emptyCursor))
+		_, err = sdk.CallCustomMethod[*emptyCursor, *sdk.ListToolsResult](ctx, conn.client, methodListTools, new(emptyCursor))
 	} else {
 		params := new(sdk.ListToolsParams)
 		if cursor != nil {
 			params.Cursor = *cursor
 		}
 		var page *sdk.ListToolsResult
-		if page, err = s.client.ListTools(ctx, params); err == nil && s.report.Transport == config.TransportHTTP {
+		if page, err = conn.client.ListTools(ctx, params); err == nil && s.server.Transport == config.TransportHTTP {
 			result, _, _ := ex.get()
 			missing(result, page.Tools, refused)
 		}
@@ -86,7 +85,7 @@ func (s *session) page(ctx context.Context, cursor *string, refused map[string]b
 		s.warn("offers no tools")
 		return json.RawMessage(`{"tools":[]}`), nil
 	}
-	return nil, s.failure(ctx, s.link, ex, err)
+	return nil, s.failure(ctx, conn.link, ex, err)
 }
 
 // missing adds the names of a result to refused that the SDK left out of its own.

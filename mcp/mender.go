@@ -8,14 +8,20 @@ import (
 	"fmt"
 	"io"
 	"mime"
+	"net"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"crewhost/tools"
 )
+
+// versionHeader says which version of the protocol a request speaks.
+const versionHeader = "Mcp-Protocol-Version"
 
 // maxSnippet is how much of a body that is no message is looked at, in bytes.
 const maxSnippet = 64 << 10
@@ -33,6 +39,10 @@ type mender struct {
 	limit    int64         // of a body or an event, in bytes, unpacked (W4)
 	redact   func(string) string
 
+	version atomic.Pointer[string] // that is spoken, where it is not the SDK's
+	hurry   chan struct{}          // closed when farewells must not take time
+	hurried sync.Once
+
 	calls     calls
 	handshake handshake
 }
@@ -45,6 +55,9 @@ func (m *mender) RoundTrip(req *http.Request) (*http.Response, error) {
 	out := req.Clone(req.Context())
 	for name, values := range m.header {
 		out.Header[name] = values
+	}
+	if version := m.version.Load(); version != nil {
+		out.Header.Set(versionHeader, *version)
 	}
 	switch req.Method {
 	case http.MethodPost:
@@ -89,6 +102,9 @@ func (m *mender) post(req *http.Request) (*http.Response, error) {
 	ex := exchangeOf(req.Context())
 	m.calls.add(req.Context(), call)
 	resp, err := m.next.RoundTrip(req)
+	if ex != nil && !undialled(err) {
+		ex.sent.Store(true)
+	}
 	if err != nil {
 		ex.failed(unreachable(err))
 		return nil, err
@@ -121,6 +137,12 @@ func unreachable(err error) *fault {
 	}
 	err = cause(err)
 	return &fault{code: tools.CodeTransportFailed, detail: strings.ReplaceAll(err.Error(), "\n", "; "), err: err}
+}
+
+// undialled reports whether a request failed before there was a connection for it.
+func undialled(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
 }
 
 // sending is the message in the body of a request.
@@ -256,6 +278,17 @@ func isStream(resp *http.Response) bool {
 func (m *mender) farewell(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithTimeout(req.Context(), m.shutdown)
 	defer cancel()
+	told := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		select {
+		case <-m.hurry:
+			cancel()
+		case <-told:
+		}
+	})
+	defer watching.Wait()
+	defer close(told)
 	resp, err := m.next.RoundTrip(req.WithContext(ctx))
 	if err == nil {
 		drop(resp)

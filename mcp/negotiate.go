@@ -6,13 +6,13 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
-	"crewhost/config"
 	"crewhost/tools"
 )
 
@@ -36,7 +36,7 @@ func (s *session) negotiate(ctx context.Context, settled func()) (*connection, e
 			return nil, s.startFailure(ctx, err)
 		}
 		s.stage(stageNegotiate)
-		p := &probing{session: s, link: link, settled: settled}
+		p := &probing{session: s, link: link, settled: settled, stale: make(chan struct{}, 1)}
 		client, err := p.connect(ctx, version)
 		if err == nil {
 			return newConnection(link, client, p), nil
@@ -71,6 +71,8 @@ type probing struct {
 	session *session
 	link    link
 	settled func()
+	stale   chan struct{}              // gets a token when the list of tools may have changed
+	conn    atomic.Pointer[connection] // once there is one
 
 	ex          exchange // of initialize
 	initialized *outcome // of initialize, where it was sent beside the probe
@@ -99,9 +101,13 @@ func (p *probing) connect(ctx context.Context, version string) (*sdk.ClientSessi
 				}
 				return next(context.WithValue(ctx, exchangeKey{}, &p.ex), method, req)
 			}
+			if conn := p.conn.Load(); conn != nil {
+				return p.session.carry(ctx, conn, next, method, req)
+			}
 			return next(ctx, method, req)
 		}
 	})
+	client.AddReceivingMiddleware(p.hear)
 	ctx, ex := withExchange(ctx)
 	ex.connecting = true
 	return client.Connect(ctx, p.link, &sdk.ClientSessionOptions{ProtocolVersion: version})

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"crewhost/config"
+	"crewhost/tools"
 )
 
 // State is where a server's session stands.
@@ -12,7 +13,7 @@ type State string
 
 // The states.
 const (
-	StateConnecting State = "connecting" // between the start and the list of tools
+	StateConnecting State = "connecting" // between the start and the list of tools, each time
 	StateConnected  State = "connected"
 	StateFailed     State = "failed"  // it was never connected
 	StateFaulted    State = "faulted" // it was connected, and its transport closed (W6)
@@ -53,11 +54,24 @@ type ServerReport struct {
 	// descriptions and schemas.
 	DefinitionBytes int
 
-	// Err is why the server failed or faulted, a *tools.Error.
+	// Reconnects is how often it was connected again after a fault.
+	Reconnects int
+
+	// Err is why the server failed or faulted, a *tools.Error. It stays while
+	// the server is being connected again.
 	Err error
 	// Took is the time from its start to its being connected or failed. A wait
 	// for other processes to start is not in it.
 	Took time.Duration
+}
+
+// offer notes the tools that there are.
+func (r *ServerReport) offer(defs []tools.Definition) {
+	r.Tools, r.DefinitionBytes = nil, 0
+	for _, d := range defs {
+		r.Tools = append(r.Tools, d.Name)
+		r.DefinitionBytes += size(d)
+	}
 }
 
 // Reason is why a tool was not registered.

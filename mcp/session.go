@@ -31,135 +31,149 @@ type session struct {
 	toolTimeout     time.Duration
 	shutdownTimeout time.Duration
 
-	// Set by connect, before anybody else sees the session.
-	link    link
-	client  *sdk.ClientSession
-	catalog catalog
+	keepalive time.Duration
+	reconnect config.Reconnect
+	names     *names
+	changes   *changes
+	enter     func(context.Context) (leave func(), err error) // waits for a turn to start
 
-	watching sync.WaitGroup
-	slots    chan struct{} // a token for each running call
+	slots   chan struct{} // a token for each running call
+	tending sync.WaitGroup
 
 	mu         sync.Mutex
+	conn       *connection // since it was first connected
+	catalog    catalog
 	report     ServerReport
-	at         string // the stage of a connect
+	moved      chan struct{} // closed and replaced with each change of state
+	recovering bool          // whether it will be connected again, unless that fails
+	at         string        // the stage of a connect
 	closing    bool
+	stop       context.CancelFunc              // of tend
 	running    map[int]context.CancelCauseFunc // of calls
 	calls      int
-	registered []string
 
 	close    sync.Once
 	closeErr error
 }
 
-// connect goes through the stages of W5. Enter waits for a turn to start and
-// returns how to give it up; the server's own time begins then.
-func (s *session) connect(ctx context.Context, enter func(context.Context) (leave func(), err error)) error {
-	leave, err := enter(ctx)
+// connect connects the server for the first time. Its own time begins when it
+// has its turn.
+func (s *session) connect(ctx context.Context) error {
+	defer s.changes.flush()
+	leave, err := s.enter(ctx)
 	if err != nil {
 		return s.failed(time.Now(), s.wrap(tools.CodeCancelled, "not started", err))
 	}
 	leave = sync.OnceFunc(leave)
 	defer leave()
 	began := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, s.server.ConnectTimeout)
-	defer cancel()
-	if err := s.negotiate(ctx, leave); err != nil {
+	conn, catalog, err := s.establish(ctx, leave)
+	if err != nil {
 		return s.failed(began, err)
-	}
-	s.identity()
-	s.watching.Go(s.watch)
-
-	// The answer to the probe was the ping of a modern server, whose protocol
-	// has no other.
-	if s.current().Era == Legacy {
-		s.stage("ping")
-		if _, err := s.ping(ctx); err != nil && ctx.Err() == nil {
-			s.warn(err.Error())
-		}
-	}
-	s.stage("list")
-	if err := s.list(ctx); err != nil {
-		err = s.failed(began, err)
-		if ctx.Err() != nil {
-			s.link.abandon()
-		}
-		return errors.Join(err, s.end())
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.report.State != StateConnecting { // it faulted meanwhile
-		return s.report.Err
-	}
-	s.report.State = StateConnected
+	s.conn, s.catalog = conn, catalog
 	s.report.Took = time.Since(began)
-	s.report.Skipped = slices.Clone(s.catalog.skipped)
-	s.report.Warnings = append(s.report.Warnings, s.catalog.warnings...)
-	for _, d := range s.catalog.defs {
-		s.report.Tools = append(s.report.Tools, d.Name)
-		s.report.DefinitionBytes += size(d)
-	}
+	s.report.offer(catalog.defs)
+	s.move(StateConnected, nil)
 	return nil
 }
+
+// establish makes a connection and goes through the stages of W5, within the
+// server's own time. Settled is called when the server has begun to answer. An
+// error leaves nothing open.
+func (s *session) establish(ctx context.Context, settled func()) (*connection, catalog, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.server.ConnectTimeout)
+	defer cancel()
+	conn, err := s.negotiate(ctx, settled)
+	if err != nil {
+		return nil, catalog{}, err
+	}
+	s.identity(conn)
+	s.watch(conn)
+
+	// The answer to the probe was the ping of a modern server, whose protocol
+	// has no other.
+	if conn.era() == Legacy {
+		s.stage("ping")
+		if _, err := s.pingOn(ctx, conn, pingTimeout); err != nil && ctx.Err() == nil {
+			s.warn(err.Error())
+		}
+	}
+	s.stage(stageList)
+	catalog, err := s.list(ctx, conn)
+	if err == nil {
+		if e := s.lost(conn); e != nil {
+			err = e
+		}
+	}
+	if err != nil {
+		return nil, catalog, errors.Join(err, conn.endBy(ctx))
+	}
+	return conn, catalog, nil
+}
+
+// Stages that errors are told apart by.
+const (
+	stageNegotiate = "negotiate"
+	stageList      = "list"
+	stageRefresh   = "refresh" // of a connection that stands
+)
 
 // failed notes why the session was never connected.
 func (s *session) failed(began time.Time, err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.report.State, s.report.Err, s.report.Took = StateFailed, err, time.Since(began)
+	s.report.Took = time.Since(began)
+	s.move(StateFailed, err)
 	return err
 }
 
-// watch notices when the connection ends by itself.
-func (s *session) watch() {
-	err := s.client.Wait()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e := s.wrap(tools.CodeTransportClosed, "the connection ended", nil)
-	if err != nil {
-		e.Detail += ": " + s.masks.line(cause(err).Error(), maxDetail)
-	}
-	s.faulted(e)
-}
-
-// faulted notes that the connection ended by itself (W6). What the link says of it
-// comes before e, which may be nil where only the link would know. The caller holds mu.
-func (s *session) faulted(e *tools.Error) {
-	if s.closing || s.report.State == StateFailed || s.report.State == StateFaulted {
-		return
-	}
-	var f *fault
-	if errors.As(s.link.fault(), &f) {
-		e = s.wrap(f.code, f.detail, nil)
-	}
-	if e != nil {
-		s.report.State, s.report.Err = StateFaulted, e
-		s.log.Warn("MCP server is gone", "error", e)
-	}
-}
-
-// ping asks the server for a sign of life and returns how long it took.
+// ping asks the server for a sign of life and returns how long it took. It does
+// not wait for a server that is being connected again.
 func (s *session) ping(ctx context.Context) (time.Duration, error) {
-	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+	defer s.changes.flush()
+	s.mu.Lock()
+	conn := s.conn
+	if conn != nil {
+		s.notice(conn)
+	}
+	state, err := s.report.State, s.report.Err
+	s.mu.Unlock()
+	switch {
+	case state == StateConnected:
+		return s.pingOn(ctx, conn, pingTimeout)
+	case err == nil || state == StateClosed:
+		err = s.wrap(tools.CodeTransportClosed, errSessionClosed.Error(), nil)
+	}
+	return 0, err
+}
+
+// pingOn pings on a connection. The error has the code of a timeout only where
+// there was no answer at all.
+func (s *session) pingOn(ctx context.Context, conn *connection, limit time.Duration) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	ctx, end, err := s.begin(ctx)
+	ctx, end, err := s.beginOn(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer end()
 	ctx, ex := withExchange(ctx)
 	began := time.Now()
-	if s.current().Era == Modern {
+	if conn.era() == Modern {
 		// The modern era has no ping. Its first question does as well.
-		_, err = sdk.CallCustomMethod[*discoverParams, *sdk.DiscoverResult](ctx, s.client, methodDiscover, new(discoverParams))
+		_, err = sdk.CallCustomMethod[*discoverParams, *sdk.DiscoverResult](ctx, conn.client, methodDiscover, new(discoverParams))
 	} else {
-		err = s.client.Ping(ctx, nil)
+		err = conn.client.Ping(ctx, nil)
 	}
 	took := time.Since(began)
 	if err == nil {
 		return took, nil
 	}
 	if over, late := ended(ctx); over && late {
-		return took, s.wrap(tools.CodePingTimeout, fmt.Sprintf("no answer to ping within %v", pingTimeout), context.DeadlineExceeded)
+		return took, s.wrap(tools.CodePingTimeout, fmt.Sprintf("no answer to ping within %v", limit), context.DeadlineExceeded)
 	}
 	e := s.explain(ctx, ex, err)
 	e.Detail = "ping: " + e.Detail
@@ -168,57 +182,31 @@ func (s *session) ping(ctx context.Context) (time.Duration, error) {
 
 type discoverParams struct{ sdk.ParamsBase }
 
-// begin registers an operation, which is cancelled when the session is closed.
-func (s *session) begin(ctx context.Context) (context.Context, func(), error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.report.State == StateConnected {
-		s.faulted(nil)
-	}
-	switch {
-	case s.closing:
-		return nil, nil, s.wrap(tools.CodeTransportClosed, errSessionClosed.Error(), nil)
-	case s.report.State == StateFaulted:
-		return nil, nil, s.report.Err
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	s.calls++
-	id := s.calls
-	s.running[id] = cancel
-	return ctx, func() {
-		cancel(nil)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.running, id)
-	}, nil
-}
-
 // end closes the session: nothing new begins, what runs is cancelled, the server
 // is ended (W11). It may be called again and returns the same.
 func (s *session) end() error {
 	s.close.Do(func() {
+		defer s.changes.flush()
 		s.mu.Lock()
 		s.closing = true
 		for _, cancel := range s.running {
 			cancel(errSessionClosed)
 		}
+		if s.stop != nil {
+			s.stop()
+		}
 		s.mu.Unlock()
-		if s.client == nil {
-			return
+		s.tending.Wait()
+		s.mu.Lock()
+		conn := s.conn
+		s.mu.Unlock()
+		if conn != nil {
+			s.closeErr = conn.end()
 		}
-		if _, http := s.link.(*endpoint); http {
-			// The farewell is a request: first it, then the connections.
-			_ = s.client.Close() // whether the server heard it is its own affair
-			s.closeErr = s.link.end()
-		} else {
-			s.closeErr = s.link.end()
-			_ = s.client.Close() // the process is gone
-		}
-		s.watching.Wait()
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.report.State == StateConnected || s.report.State == StateFaulted {
-			s.report.State = StateClosed
+		if s.report.State != StateFailed {
+			s.move(StateClosed, s.report.Err)
 		}
 	})
 	return s.closeErr
@@ -226,15 +214,16 @@ func (s *session) end() error {
 
 // current is the report as it stands.
 func (s *session) current() ServerReport {
+	defer s.changes.flush()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.report.State == StateConnected {
-		s.faulted(nil)
+	if s.conn != nil {
+		s.notice(s.conn)
 	}
 	r := s.report
 	r.Tools = slices.Clone(r.Tools)
-	r.Skipped = slices.Clone(r.Skipped)
-	r.Warnings = slices.Clone(r.Warnings)
+	r.Skipped = slices.Concat(s.catalog.skipped, r.Skipped)
+	r.Warnings = slices.Concat(r.Warnings, s.catalog.warnings)
 	return r
 }
 

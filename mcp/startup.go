@@ -77,10 +77,16 @@ func Startup(ctx context.Context, cfg config.MCP, reg *tools.Registry, opts Opti
 	if !cfg.Enabled {
 		return all, nil
 	}
+	told := &changes{tell: opts.OnChange}
+	turn := turns(cfg.MaxStarting)
 	processes := false
 	for _, server := range cfg.Servers {
-		processes = processes || !server.Transport.Remote()
-		all.sessions = append(all.sessions, newSession(server, cfg, opts))
+		s := newSession(server, cfg, opts)
+		s.names, s.changes, s.enter = all.names, told, func(context.Context) (func(), error) { return func() {}, nil }
+		if !server.Transport.Remote() {
+			processes, s.enter = true, turn
+		}
+		all.sessions = append(all.sessions, s)
 	}
 	if processes && len(opts.Guard) > 0 {
 		guard, err := child.StartGuard(opts.Guard)
@@ -135,12 +141,8 @@ func (all *Sessions) connect(ctx context.Context, done func(ServerReport)) {
 	var running sync.WaitGroup
 	var one sync.Mutex
 	for _, s := range all.sessions {
-		enter := turn
-		if s.server.Transport.Remote() {
-			enter = free
-		}
 		running.Go(func() {
-			_ = s.connect(ctx, enter) // the report has it
+			_ = s.connect(ctx) // the report has it
 			if done != nil {
 				one.Lock()
 				defer one.Unlock()

@@ -40,44 +40,60 @@ func (s *session) call(ctx context.Context, name string, arguments json.RawMessa
 	if err != nil {
 		return tools.Result{}, s.wrap(tools.CodeArgumentsInvalid, err.Error(), nil)
 	}
-	ctx, end, err := s.begin(ctx)
-	if err != nil {
-		return tools.Result{}, s.coded(err)
-	}
-	defer end()
-	limited, cancel := context.WithTimeoutCause(ctx, s.toolTimeout, errToolTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, s.toolTimeout, errToolTimeout)
 	defer cancel()
 	select {
 	case s.slots <- struct{}{}:
 		defer func() { <-s.slots }()
-	case <-limited.Done():
-		return tools.Result{}, s.interrupted(limited)
+	case <-ctx.Done():
+		return tools.Result{}, s.interrupted(ctx)
 	}
+	for {
+		res, again, err := s.send(ctx, name, arguments)
+		if !again {
+			return res, err
+		}
+	}
+}
 
-	limited, ex := withExchange(limited)
-	_, err = s.client.CallTool(limited, &sdk.CallToolParams{Name: name, Arguments: arguments})
+// send carries a call to the server. Again says that the connection was lost
+// before anything of the call went out, so that another may carry it.
+func (s *session) send(ctx context.Context, name string, arguments json.RawMessage) (res tools.Result, again bool, _ *tools.Error) {
+	ctx, conn, end, err := s.begin(ctx)
+	if err != nil {
+		return res, false, s.coded(ctx, err)
+	}
+	defer end()
+	ctx, ex := withExchange(ctx)
+	_, err = conn.client.CallTool(ctx, &sdk.CallToolParams{Name: name, Arguments: arguments})
 	result, refusal, _ := ex.get()
 	switch {
 	case err == nil && result != nil:
 		res, err := parseResult(name, result)
 		if err != nil {
-			return tools.Result{}, s.wrap(tools.CodeProtocolError, err.Error(), nil)
+			return tools.Result{}, false, s.wrap(tools.CodeProtocolError, err.Error(), nil)
 		}
-		return res, nil
-	case limited.Err() != nil:
-		return tools.Result{}, s.interrupted(limited)
+		return res, false, nil
+	case ctx.Err() != nil:
+		return res, false, s.interrupted(ctx)
 	case refusal != nil:
-		return tools.Failure(s.refusalText(refusal)), nil
+		return tools.Failure(s.refusalText(refusal)), false, nil
 	case err == nil:
-		return tools.Result{}, s.wrap(tools.CodeProtocolError, "its answer has no result", nil)
+		return res, false, s.wrap(tools.CodeProtocolError, "its answer has no result", nil)
 	case wantsInput(result):
-		return tools.Failure(fmt.Sprintf("The tool %q asks for input before it goes on, and nobody here can give any.", name)), nil
+		return tools.Failure(fmt.Sprintf("The tool %q asks for input before it goes on, and nobody here can give any.", name)), false, nil
 	}
-	var f *fault
-	if errors.As(s.link.fault(), &f) {
-		return tools.Result{}, s.wrap(f.code, f.detail, nil)
+	if !ex.sent.Load() && s.recovers(ctx, conn) {
+		return res, true, nil
 	}
-	return tools.Result{}, s.explain(limited, ex, err)
+	e := s.explain(ctx, ex, err)
+	if f := faultOf(conn.link); f != nil {
+		e = s.wrap(f.code, f.detail, nil)
+	}
+	if ex.sent.Load() && (e.Code == tools.CodeTransportClosed || e.Code == tools.CodeTransportFailed) {
+		e.Detail += "; whether the call had an effect is not known"
+	}
+	return res, false, e
 }
 
 // errToolTimeout is the cause that ends a call at its limit.
@@ -95,10 +111,16 @@ func (s *session) interrupted(ctx context.Context) *tools.Error {
 	}
 }
 
-// coded is err with a code, which those of a session have already. The copy
-// lets the caller name its tool.
-func (s *session) coded(err error) *tools.Error {
+// coded is the error of a call that did not begin. Those of a session have a code
+// already; the copy lets the caller name its tool.
+func (s *session) coded(ctx context.Context, err error) *tools.Error {
+	var w *waited
 	var e *tools.Error
+	if errors.As(err, &w) {
+		e = s.interrupted(ctx)
+		e.Detail += "; the server is being connected again after this: " + w.why.Error()
+		return e
+	}
 	if errors.As(err, &e) {
 		own := *e
 		return &own

@@ -29,6 +29,7 @@ const (
 type endpoint struct {
 	sdk.StreamableClientTransport
 	transport *http.Transport
+	mender    *mender
 }
 
 // newEndpoint makes the link of an HTTP server; nothing is sent yet.
@@ -45,19 +46,20 @@ func newEndpoint(server config.Server, shutdown time.Duration, limit int, masks 
 		header.Set(v.Name, v.Value.Reveal())
 	}
 	e := &endpoint{transport: newTransport()}
-	mender := &mender{
+	e.mender = &mender{
 		next:     e.transport,
 		origin:   origin(target),
 		header:   header,
 		shutdown: shutdown,
 		limit:    int64(limit),
 		redact:   masks.redact,
+		hurry:    make(chan struct{}),
 	}
 	e.StreamableClientTransport = sdk.StreamableClientTransport{
 		Endpoint: target.String(),
 		HTTPClient: &http.Client{
-			Transport:     mender,
-			CheckRedirect: mender.redirect,
+			Transport:     e.mender,
+			CheckRedirect: e.mender.redirect,
 		},
 		// Zero would mean no limit at all. The mender's own limit is the lower
 		// one and fails a request, not the session.
@@ -153,7 +155,11 @@ func (m *mender) redirect(req *http.Request, via []*http.Request) error {
 // fault is nil: that a connection fails is no fact about the next one.
 func (e *endpoint) fault() error { return nil }
 
-func (e *endpoint) abandon() {}
+// abandon cuts farewells short.
+func (e *endpoint) abandon() { e.mender.hurried.Do(func() { close(e.mender.hurry) }) }
+
+// speak gives the requests that follow the header of another version.
+func (e *endpoint) speak(version string) { e.mender.version.Store(&version) }
 
 // end drops the connections. The SDK's session has said farewell before.
 func (e *endpoint) end() error {

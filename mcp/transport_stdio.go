@@ -43,6 +43,10 @@ type link interface {
 	// abandon makes end quick: whatever is at the other side had its chance.
 	abandon()
 
+	// speak says which version of the protocol is spoken from now on, where that
+	// is not what the SDK agreed on.
+	speak(version string)
+
 	// end ends the link and what it started, within the shutdown timeout of
 	// the settings. It may be called again.
 	end() error
@@ -235,6 +239,9 @@ func (p *pipe) write(ctx context.Context, data []byte) error {
 		p.unsent = nil
 	}
 	n, err := stdin.Write(data)
+	if ex := exchangeOf(ctx); ex != nil && n > 0 {
+		ex.sent.Store(true)
+	}
 	if err != nil && n > 0 {
 		p.unsent = data[n:]
 	}
@@ -259,6 +266,9 @@ func (p *pipe) fault() error {
 }
 
 func (p *pipe) abandon() { p.process.Kill() }
+
+// speak has nothing to do: messages say it themselves.
+func (p *pipe) speak(string) {}
 
 // end ends the process and all that came of it. Until it is gone its stdout is
 // still read, so that it can finish what it is writing.

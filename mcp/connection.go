@@ -1,0 +1,87 @@
+package mcp
+
+import (
+	"context"
+	"sync"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"crewhost/tools"
+)
+
+// A connection is one link with a server, and the SDK's session over it. A session
+// has one at a time; after a fault another takes its place.
+type connection struct {
+	link   link
+	client *sdk.ClientSession
+	spoken spoken
+
+	stale chan struct{} // holds a token while the list of tools may have changed
+
+	watching sync.WaitGroup
+	over     chan struct{} // closed when the SDK's session has ended, whoever ended it
+	err      error         // why, from before over is closed
+
+	ending sync.Once
+	endErr error
+}
+
+// watch notices when the connection ends by itself, and tells the session.
+func (s *session) watch(c *connection) {
+	c.watching.Go(func() {
+		c.err = c.client.Wait()
+		close(c.over)
+		defer s.changes.flush()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.notice(c)
+	})
+}
+
+// lost is why the connection can't be used any more, or nil. What the link says
+// of it comes before what the SDK made of that.
+func (s *session) lost(c *connection) *tools.Error {
+	if f := faultOf(c.link); f != nil {
+		return s.wrap(f.code, f.detail, nil)
+	}
+	select {
+	case <-c.over:
+		e := s.wrap(tools.CodeTransportClosed, "the connection ended", nil)
+		if c.err != nil {
+			e.Detail += ": " + s.masks.line(cause(c.err).Error(), maxDetail)
+		}
+		return e
+	default:
+		return nil
+	}
+}
+
+// end ends the connection and what it started. It may be called again and
+// returns the same.
+func (c *connection) end() error {
+	c.ending.Do(func() {
+		if _, process := c.link.(*pipe); process {
+			c.endErr = c.link.end()
+			_ = c.client.Close() // the process is gone
+		} else {
+			// The farewell is a request: first it, then the connections.
+			_ = c.client.Close() // whether the server heard it is its own affair
+			c.endErr = c.link.end()
+		}
+		c.watching.Wait()
+	})
+	return c.endErr
+}
+
+// endBy ends the connection, and quickly once ctx is over.
+func (c *connection) endBy(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, c.link.abandon)
+	defer stop()
+	return c.end()
+}
+
+func newConnection(link link, client *sdk.ClientSession, p *probing) *connection {
+	c := &connection{link: link, client: client, stale: p.stale, over: make(chan struct{})}
+	p.conn.Store(c)
+	return c
+}
