@@ -1,0 +1,90 @@
+package oauth
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+)
+
+// Normalize returns a server's URL as credentials are bound to it (A8): scheme
+// and host in lower case, without default port, trailing slash or fragment.
+func Normalize(raw string) (string, error) {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return "", fmt.Errorf("the url is not a URL")
+	}
+	if u.Host == "" {
+		return "", fmt.Errorf("the url names no host")
+	}
+	n := *u
+	n.User, n.Fragment, n.RawFragment = nil, "", ""
+	n.Scheme = strings.ToLower(u.Scheme)
+	n.Host = strings.ToLower(u.Hostname())
+	port := u.Port()
+	if port == "443" && n.Scheme == "https" || port == "80" && n.Scheme == "http" {
+		port = ""
+	}
+	switch {
+	case port != "":
+		n.Host = net.JoinHostPort(n.Host, port)
+	case strings.Contains(n.Host, ":"):
+		n.Host = "[" + n.Host + "]"
+	}
+	n.Path = strings.TrimRight(u.Path, "/")
+	n.RawPath = strings.TrimRight(u.RawPath, "/")
+	return n.String(), nil
+}
+
+// origin is scheme, host and port of a URL.
+func origin(u *url.URL) string {
+	n, err := Normalize((&url.URL{Scheme: u.Scheme, Host: u.Host}).String())
+	if err != nil {
+		return ""
+	}
+	return n
+}
+
+// covers reports whether a resource is the one at a URL, or holds it: the same
+// origin, and a path that is the other's or above it.
+func covers(resource, target string) bool {
+	r, err1 := Normalize(resource)
+	t, err2 := Normalize(target)
+	return err1 == nil && err2 == nil && (r == t || strings.HasPrefix(t, r+"/") && !strings.Contains(r, "?"))
+}
+
+// loopback reports whether a host is this machine, by its name or address alone.
+func loopback(host string) bool {
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// admissible reports why an endpoint may not be used. Loopback is for servers that
+// are there themselves: no other has business with this machine.
+func (t *Transport) admissible(u *url.URL) error {
+	here := loopback(u.Hostname())
+	switch {
+	case u.Hostname() == "":
+		return fmt.Errorf("the OAuth endpoint %q names no host", brief(u.Redacted()))
+	case here && !loopback(t.target.Hostname()):
+		return fmt.Errorf("the OAuth endpoint %s is on loopback and the server is not", brief(origin(u)))
+	case u.Scheme == "http" && !here:
+		return fmt.Errorf("the OAuth endpoint %s is plain http: https is required, except on loopback", brief(origin(u)))
+	case u.Scheme != "http" && u.Scheme != "https":
+		return fmt.Errorf("the OAuth endpoint has the scheme %q, not https", brief(u.Scheme))
+	case linkLocal(u.Hostname()):
+		return fmt.Errorf("the OAuth endpoint %s is an address of the local link", brief(origin(u)))
+	}
+	return nil
+}
+
+// linkLocal reports whether a host is an address at which clouds keep the
+// credentials of their machines.
+func linkLocal(host string) bool {
+	ip := net.ParseIP(host)
+	return ip != nil && (ip.IsLinkLocalUnicast() || ip.IsUnspecified() || ip.IsMulticast())
+}
