@@ -51,12 +51,21 @@ type mcpDocument struct {
 	ShutdownTimeout time.Duration                  `key:"shutdown_timeout"`
 	MaxStarting     count                          `key:"max_starting"`
 	MaxCalls        count                          `key:"max_calls"`
+	Keepalive       time.Duration                  `key:"keepalive"`
+	Reconnect       reconnectDocument              `key:"reconnect"`
 	ResourceTools   bool                           `key:"resource_tools"`
 	Limits          limitsDocument                 `key:"limits"`
 	AllowedHosts    *[]strict.At[word]             `key:"allowed_hosts"`
 	TokenStore      strict.At[string]              `key:"token_store"`
 	Import          []strict.At[word]              `key:"import"`
 	Servers         []strict.Named[serverDocument] `key:"servers"`
+}
+
+type reconnectDocument struct {
+	MaxAttempts natural       `key:"max_attempts"`
+	Initial     time.Duration `key:"initial"`
+	Max         time.Duration `key:"max"`
+	Pos         strict.Pos    `key:"@"`
 }
 
 type limitsDocument struct {
@@ -136,11 +145,18 @@ func (l *loader) decode(tree *strict.Node) *Settings {
 			MaxStarting:     int(doc.MCP.MaxStarting),
 			TokenStore:      doc.MCP.TokenStore.V,
 			MaxCalls:        int(doc.MCP.MaxCalls),
-			ResourceTools:   doc.MCP.ResourceTools,
-			Limits:          doc.MCP.Limits.limits(),
-			AllowedHosts:    hosts(d, doc.MCP.AllowedHosts),
+			Keepalive:       doc.MCP.Keepalive,
+			Reconnect: Reconnect{
+				MaxAttempts: int(doc.MCP.Reconnect.MaxAttempts), Initial: doc.MCP.Reconnect.Initial, Max: doc.MCP.Reconnect.Max,
+			},
+			ResourceTools: doc.MCP.ResourceTools,
+			Limits:        doc.MCP.Limits.limits(),
+			AllowedHosts:  hosts(d, doc.MCP.AllowedHosts),
 		},
 		Permissions: l.permissions(d, doc.Permissions),
+	}
+	if r := doc.MCP.Reconnect; r.Max > 0 && r.Max < r.Initial {
+		d.Fail(r.Pos, strict.CodeBadValue, "mcp.reconnect.max is "+r.Max.String()+", and below mcp.reconnect.initial, which is "+r.Initial.String(), "")
 	}
 	texts(d, doc.MCP.Import, "mcp.import")
 	oneOf(d, doc.MCP.TokenStore, "mcp.token_store", "auto", "keyring", "file", "memory")

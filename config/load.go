@@ -19,6 +19,7 @@ mcp:
   max_starting: 8
   token_store: auto
   max_calls: 16
+  reconnect: {max_attempts: 5, initial: 500ms, max: 30s}
   limits:
     tools: 10000
     pages: 1000

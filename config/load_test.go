@@ -66,7 +66,7 @@ func TestDefaults(t *testing.T) {
 	want := &Settings{
 		MCP: MCP{
 			Enabled: true, ConnectTimeout: 30 * time.Second, ProbeTimeout: 2 * time.Second,
-			ToolTimeout: time.Minute, ShutdownTimeout: 5 * time.Second, MaxStarting: 8, MaxCalls: 16, TokenStore: "auto",
+			ToolTimeout: time.Minute, ShutdownTimeout: 5 * time.Second, MaxStarting: 8, MaxCalls: 16, Reconnect: Reconnect{MaxAttempts: 5, Initial: 500 * time.Millisecond, Max: 30 * time.Second}, TokenStore: "auto",
 			Limits: Limits{
 				Tools: 10_000, Pages: 1000, NameLength: 256, DescriptionLength: 32 << 10, SchemaBytes: 1 << 20,
 				MessageBytes: 16 << 20, ArgumentsBytes: 4 << 20, ResultBytes: 16 << 20, TextChars: 16 << 20,
@@ -102,6 +102,8 @@ mcp:
   shutdown_timeout: 3s
   max_starting: 2
   max_calls: 3
+  keepalive: 15s
+  reconnect: {max_attempts: 0, initial: 1s, max: 4s}
   limits: {tools: 1, pages: 2, name_length: 3, description_length: 4, schema_bytes: 5, message_bytes: 6, arguments_bytes: 7, result_bytes: 8, text_chars: 9}
   servers:
     zeta: {command: z, args: [-p, 8080, 1.50, true], env: {B: x, A: 5}, cwd: work, required: true, connect_timeout: 7s}
@@ -136,6 +138,8 @@ tool_timeout = "20s"
 shutdown_timeout = "3s"
 max_starting = 2
 max_calls = 3
+keepalive = "15s"
+reconnect = {max_attempts = 0, initial = "1s", max = "4s"}
 [mcp.limits]
 tools = 1
 pages = 2
@@ -177,7 +181,7 @@ const wholeJSON = `{
     "profiles": {"cheap": {"provider": "replay", "tape": "tapes/a.jsonl"}, "local": {"model": "x", "api_key": {"file": "keys/k"}}},
   },
   "mcp": {
-    "enabled": false, "connect_timeout": "10s", "probe_timeout": "1s", "tool_timeout": "20s", "shutdown_timeout": "3s", "max_starting": 2, "max_calls": 3,
+    "enabled": false, "connect_timeout": "10s", "probe_timeout": "1s", "tool_timeout": "20s", "shutdown_timeout": "3s", "max_starting": 2, "max_calls": 3, "keepalive": "15s", "reconnect": {"max_attempts": 0, "initial": "1s", "max": "4s"},
     "limits": {"tools": 1, "pages": 2, "name_length": 3, "description_length": 4, "schema_bytes": 5, "message_bytes": 6, "arguments_bytes": 7, "result_bytes": 8, "text_chars": 9},
     "servers": {
       "zeta": {"command": "z", "args": ["-p", 8080, 1.50, true], "env": {"B": "x", "A": 5}, "cwd": "work", "required": true, "connect_timeout": "7s"},
@@ -212,7 +216,7 @@ func TestFormats(t *testing.T) {
 			}
 			m := s.MCP
 			if m.Enabled || m.ConnectTimeout != 10*time.Second || m.ProbeTimeout != time.Second || m.ToolTimeout != 20*time.Second ||
-				m.ShutdownTimeout != 3*time.Second || m.MaxStarting != 2 || m.MaxCalls != 3 ||
+				m.ShutdownTimeout != 3*time.Second || m.MaxStarting != 2 || m.MaxCalls != 3 || m.Keepalive != 15*time.Second || m.Reconnect != (Reconnect{Initial: time.Second, Max: 4 * time.Second}) ||
 				m.Limits != (Limits{Tools: 1, Pages: 2, NameLength: 3, DescriptionLength: 4, SchemaBytes: 5, MessageBytes: 6, ArgumentsBytes: 7, ResultBytes: 8, TextChars: 9}) || len(m.Servers) != 2 {
 				t.Fatalf("mcp: %+v", m)
 			}

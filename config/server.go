@@ -35,6 +35,7 @@ type serverFields struct {
 	URL            strict.At[word]                   `key:"url"`
 	Headers        []strict.Named[strict.At[scalar]] `key:"headers"`
 	OAuth          *oauthDocument                    `key:"oauth"`
+	Protocol       strict.At[string]                 `key:"protocol"`
 	Required       bool                              `key:"required"`
 	Enabled        *bool                             `key:"enabled"`
 	Disabled       *bool                             `key:"disabled"`
@@ -126,8 +127,10 @@ func (l *loader) server(x *expander, e strict.Named[serverDocument], section MCP
 	s := Server{
 		Name: e.Key, Required: doc.Required, Pos: e.KeyPos,
 		ConnectTimeout: doc.ConnectTimeout, ToolTimeout: doc.ToolTimeout, MaxCalls: int(doc.MaxCalls),
+		Protocol: Protocol(doc.Protocol.V),
 		Sampling: doc.Sampling.allowed, Roots: doc.Roots,
 	}
+	oneOf(d, doc.Protocol, "mcp.servers."+shown(e.Key)+".protocol", string(ProtocolAuto), string(ProtocolModern), string(ProtocolLegacy))
 	if s.ConnectTimeout == 0 {
 		s.ConnectTimeout = section.ConnectTimeout
 	}
