@@ -23,16 +23,22 @@ func resolve(text string) (*jsonschema.Resolved, error) {
 	if len(text) > maxSchema {
 		return nil, fmt.Errorf("it has %d bytes; at most %d are read", len(text), maxSchema)
 	}
+	var s jsonschema.Schema
+	if err := json.Unmarshal([]byte(text), &s); err != nil {
+		return nil, err
+	}
+	// What the validator has read is checked, not what was written: it takes
+	// "$Ref" for "$ref".
+	understood, err := json.Marshal(&s)
+	if err != nil {
+		return nil, err
+	}
 	var root any
-	if err := json.Unmarshal([]byte(text), &root); err != nil {
+	if err := json.Unmarshal(understood, &root); err != nil {
 		return nil, err
 	}
 	r := references{root: root, state: make(map[string]visit)}
 	if err := r.check("", root); err != nil {
-		return nil, err
-	}
-	var s jsonschema.Schema
-	if err := json.Unmarshal([]byte(text), &s); err != nil {
 		return nil, err
 	}
 	return s.Resolve(nil)

@@ -83,6 +83,7 @@ func TestSchemas(t *testing.T) {
 		{"any", `true`, `1`, ""},
 		{"none", `false`, `1`, "not"},
 		{"itself", `{"$ref":"#"}`, `1`, "leads back"},
+		{"itself, in odd letters", `{"$Ref":"#"}`, `1`, "leads back"},
 		{"itself by way of allOf", `{"allOf":[{"$ref":"#/$defs/a"}],"$defs":{"a":{"anyOf":[{"$ref":"#/allOf/00"}]}}}`, `1`, "leads back"},
 		{"itself, spelt another way", `{"$defs":{"a":{"$ref":"#/%24defs/a"}}}`, `1`, "leads back"},
 		{"itself by way of if", `{"$defs":{"a":{"if":{"not":{"$ref":"#/$defs/a"}}}}}`, `1`, "leads back"},
