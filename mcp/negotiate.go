@@ -86,7 +86,10 @@ type outcome struct {
 // connect has the SDK connect, and stands between it and the wire.
 func (p *probing) connect(ctx context.Context, version string) (*sdk.ClientSession, error) {
 	p.ex.connecting = true
-	client := sdk.NewClient(p.session.identityOfClient(), &sdk.ClientOptions{Capabilities: &sdk.ClientCapabilities{}})
+	client := sdk.NewClient(p.session.identityOfClient(), &sdk.ClientOptions{
+		Capabilities:                &sdk.ClientCapabilities{},
+		ProgressNotificationHandler: p.session.progressed,
+	})
 	client.AddSendingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
 		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 			switch method {

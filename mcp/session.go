@@ -37,8 +37,9 @@ type session struct {
 	changes   *changes
 	enter     func(context.Context) (leave func(), err error) // waits for a turn to start
 
-	slots   chan struct{} // a token for each running call
-	tending sync.WaitGroup
+	slots     chan struct{} // a token for each running call
+	following following
+	tending   sync.WaitGroup
 
 	mu         sync.Mutex
 	conn       *connection // since it was first connected

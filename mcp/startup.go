@@ -37,6 +37,10 @@ type Options struct {
 	// OnReport, if set, is called as each server is connected or has failed,
 	// one call at a time. Names are registered after all of them.
 	OnReport func(ServerReport)
+	// OnProgress, if set, is told of the progress of calls, ten times a second
+	// and call at most; what comes quicker is left out. It must return at once:
+	// the server's messages wait for it.
+	OnProgress func(Progress)
 	// OnChange, if set, is called with each change of a server's state, in the
 	// order in which a server goes through them, one call at a time, until Close
 	// has returned. Be quick: whoever caused the change waits.

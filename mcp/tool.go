@@ -9,6 +9,8 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
 	"crewhost/tools"
 )
 
@@ -16,6 +18,7 @@ import (
 type tool struct {
 	def     tools.Definition
 	session *session
+	promise promise // of its results
 }
 
 // Definition implements tools.Tool.
@@ -26,7 +29,15 @@ func (t *tool) Definition() tools.Definition { return t.def }
 // *tools.Error: the limit passed, and the server was told that nobody waits
 // any more (K37); the answer was too large; the session is gone.
 func (t *tool) Call(ctx context.Context, call tools.Call) (tools.Result, error) {
+	ctx, end := t.session.follow(ctx, t.def.Name, call)
+	defer end()
 	res, err := t.session.call(ctx, t.def.ServerName(), call.Arguments)
+	if err == nil {
+		var f *fault
+		if res, f = fit(t.judged(res), t.session.limits); f != nil {
+			err = t.session.wrap(f.code, f.detail, nil)
+		}
+	}
 	if err != nil {
 		err.Tool = t.def.Name
 		return tools.Result{}, err
@@ -65,7 +76,7 @@ func (s *session) send(ctx context.Context, name string, arguments json.RawMessa
 	}
 	defer end()
 	ctx, ex := withExchange(ctx)
-	_, err = conn.client.CallTool(ctx, &sdk.CallToolParams{Name: name, Arguments: arguments})
+	_, err = conn.client.CallTool(ctx, askProgress(ctx, &sdk.CallToolParams{Name: name, Arguments: arguments}))
 	result, refusal, _ := ex.get()
 	switch {
 	case err == nil && result != nil:
@@ -76,6 +87,8 @@ func (s *session) send(ctx context.Context, name string, arguments json.RawMessa
 		return res, false, nil
 	case ctx.Err() != nil:
 		return res, false, s.interrupted(ctx)
+	case refusal != nil && refusal.Code == jsonrpc.CodeMethodNotFound: // it calls no tools at all
+		return res, false, s.wrap(tools.CodeMethodNotFound, s.refusalText(refusal), nil)
 	case refusal != nil:
 		return tools.Failure(s.refusalText(refusal)), false, nil
 	case err == nil:

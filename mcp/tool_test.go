@@ -71,7 +71,6 @@ func TestToolFailures(t *testing.T) {
 		"empty text":    {[]string{"-reply", `{"isError":true,"content":[{"type":"text","text":" "}]}`}, "failed and gave no reason"},
 		"two texts":     {[]string{"-reply", `{"isError":true,"content":[{"type":"text","text":"one"},{"type":"text","text":"two"}]}`}, "one\ntwo"},
 		"-32000":        {[]string{"-failure", `{"code":-32000,"message":"the disk is full"}`}, "the disk is full"},
-		"-32601":        {[]string{"-failure", `{"code":-32601,"message":"unknown tool"}`}, "unknown tool"},
 		"no message":    {[]string{"-failure", `{"code":-32000}`}, "no reason given"},
 		"asks (O19)":    {[]string{"-reply", `{"resultType":"input_required","inputRequests":{"q":{"method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object","properties":{}}}}}}`}, "asks for input"},
 		"rejected text": {[]string{"-failure", `{"code":-32005,"message":"of the server, not of the SDK"}`}, "of the server"},
@@ -266,4 +265,13 @@ func TestConcurrentCalls(t *testing.T) {
 		})
 	}
 	calls.Wait()
+}
+
+// W9: a server that calls no tools at all has failed the host, not the model.
+func TestCallsNotOffered(t *testing.T) {
+	r := start(t, settings(stdio("a", mcptest.Scripted, "-failure", `{"code":-32601,"message":"no calls here"}`, "-list", `[{"name":"x"},{"name":"log"}]`))).connected()
+	if _, err := r.try(t.Context(), "x", "{}"); tools.CodeOf(err) != tools.CodeMethodNotFound || !strings.Contains(err.Error(), "no calls here") {
+		t.Errorf("got %v", err)
+	}
+	r.call("log", "")
 }
