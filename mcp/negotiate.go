@@ -209,7 +209,7 @@ func listedVersion(refusal *jsonrpc.Error, asked string) string {
 // open starts what the session speaks over.
 func (s *session) open(ctx context.Context) (link, error) {
 	if s.server.Transport.Remote() {
-		return newEndpoint(s.server, s.shutdownTimeout, s.limits.MessageBytes, s.masks)
+		return newEndpoint(s.server, s.shutdownTimeout, s.limits.MessageBytes, s.masks, s.authorized)
 	}
 	return startPipe(ctx, s.server, s.shutdownTimeout, s.limits.MessageBytes, s.opts.Environ, s.guard, s.masks, s.warn, func(line string) {
 		s.log.Debug("stderr", "line", s.masks.line(line, maxDetail))

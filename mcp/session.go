@@ -13,6 +13,7 @@ import (
 
 	"crewhost/config"
 	"crewhost/mcp/child"
+	"crewhost/mcp/oauth"
 	"crewhost/tools"
 )
 
@@ -27,6 +28,7 @@ type session struct {
 	masks           *masks
 	limits          config.Limits
 	guard           *child.Guard
+	tokens          *oauth.Authorizer // nil where requests go as they are
 	probeTimeout    time.Duration
 	toolTimeout     time.Duration
 	shutdownTimeout time.Duration

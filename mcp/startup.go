@@ -34,6 +34,10 @@ type Options struct {
 	// Environ is the environment that servers' processes inherit a part of, as
 	// NAME=value lines. Nil means this process's own.
 	Environ []string
+	// Browse sends a person to a URL where a server wants a login, and returns when
+	// they are on their way. Nil, as in a run: nobody is sent anywhere, and such a
+	// server fails with a line that says what to do (O20).
+	Browse func(ctx context.Context, url string) error
 	// OnReport, if set, is called as each server is connected or has failed,
 	// one call at a time. Names are registered after all of them.
 	OnReport func(ServerReport)
@@ -45,6 +49,20 @@ type Options struct {
 	// order in which a server goes through them, one call at a time, until Close
 	// has returned. Be quick: whoever caused the change waits.
 	OnChange func(StateChange)
+}
+
+// complete fills in what is not set.
+func (o Options) complete() Options {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Redactor == nil {
+		o.Redactor = new(secret.Redactor)
+	}
+	if o.Environ == nil {
+		o.Environ = os.Environ()
+	}
+	return o
 }
 
 // Sessions are the connections with all servers of the settings. Who called
@@ -68,18 +86,14 @@ type Sessions struct {
 // [*RequiredError]. The end of ctx is its error. The Sessions are never nil:
 // after an error they are closed, and still have their reports.
 func Startup(ctx context.Context, cfg config.MCP, reg *tools.Registry, opts Options) (*Sessions, error) {
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
-	if opts.Redactor == nil {
-		opts.Redactor = new(secret.Redactor)
-	}
-	if opts.Environ == nil {
-		opts.Environ = os.Environ()
-	}
+	opts = opts.complete()
 	all := &Sessions{names: newNames(reg)}
 	if !cfg.Enabled {
 		return all, nil
+	}
+	tokens, err := tokenStore(cfg, opts.Environ)
+	if err != nil {
+		return all, err
 	}
 	told := &changes{tell: opts.OnChange}
 	turn := turns(cfg.MaxStarting)
@@ -87,7 +101,9 @@ func Startup(ctx context.Context, cfg config.MCP, reg *tools.Registry, opts Opti
 	for _, server := range cfg.Servers {
 		s := newSession(server, cfg, opts)
 		s.names, s.changes, s.enter = all.names, told, func(context.Context) (func(), error) { return func() {}, nil }
-		if !server.Transport.Remote() {
+		if server.Transport.Remote() {
+			s.authorize(tokens)
+		} else {
 			processes, s.enter = true, turn
 		}
 		all.sessions = append(all.sessions, s)

@@ -33,7 +33,7 @@ type endpoint struct {
 }
 
 // newEndpoint makes the link of an HTTP server; nothing is sent yet.
-func newEndpoint(server config.Server, shutdown time.Duration, limit int, masks *masks) (*endpoint, error) {
+func newEndpoint(server config.Server, shutdown time.Duration, limit int, masks *masks, authorized func(http.RoundTripper) http.RoundTripper) (*endpoint, error) {
 	target, err := url.Parse(server.URL.Reveal())
 	if err != nil {
 		return nil, faultf(tools.CodeInitializationFailed, "url %s is not a URL", server.URL)
@@ -47,7 +47,7 @@ func newEndpoint(server config.Server, shutdown time.Duration, limit int, masks 
 	}
 	e := &endpoint{transport: newTransport()}
 	e.mender = &mender{
-		next:     e.transport,
+		next:     authorized(e.transport),
 		origin:   origin(target),
 		header:   header,
 		shutdown: shutdown,

@@ -32,8 +32,9 @@ var imports = map[string][]string{
 
 	"crew": {"config/strict"},
 
-	"mcp":               {"mcp/child", "tools", "config", "config/secret"},
+	"mcp":               {"mcp/child", "mcp/oauth", "tools", "config", "config/secret"},
 	"mcp/child":         {},
+	"mcp/oauth":         {"config", "config/secret"},
 	"mcp/gateway":       {"config", "config/secret"},
 	"mcp/server":        {"tools", "tools/permission"},
 	"mcp/mcptest":       {},

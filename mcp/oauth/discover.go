@@ -21,32 +21,32 @@ type place struct {
 
 // discover finds the authorization server. Only where there is no metadata of
 // the resource at all is the server taken for its own, as up to 2025-03-26.
-func (t *Transport) discover(ctx context.Context, c challenge) (place, error) {
-	p := place{resource: t.target.String()}
+func (a *Authorizer) discover(ctx context.Context, c challenge) (place, error) {
+	p := place{resource: a.target.String()}
 	issuer := ""
-	meta, err := t.resource(ctx, c)
+	meta, err := a.resource(ctx, c)
 	switch {
 	case err != nil:
 		return p, err
 	case meta == nil:
-		issuer = (&url.URL{Scheme: t.target.Scheme, Host: t.target.Host}).String()
+		issuer = (&url.URL{Scheme: a.target.Scheme, Host: a.target.Host}).String()
 	case len(meta.AuthorizationServers) == 0:
 		return p, errors.New("the metadata of the resource names no authorization server")
 	default:
 		p.resource, p.scopes = meta.Resource, meta.ScopesSupported
-		issuer = t.choose(meta.AuthorizationServers)
+		issuer = a.choose(meta.AuthorizationServers)
 	}
 	u, err := url.Parse(issuer)
 	if err != nil {
 		return p, errors.New("the issuer is not a URL")
 	}
-	if err := t.admissible(u); err != nil {
+	if err := a.admissible(u); err != nil {
 		return p, err
 	}
-	if want := t.issuer(); want != "" && !same(want, issuer) {
+	if want := a.issuer(); want != "" && !same(want, issuer) {
 		return p, fmt.Errorf("the server names the issuer %s, and the settings say %s", brief(issuer), brief(want))
 	}
-	p.server, err = auth.GetAuthServerMetadata(ctx, issuer, t.client)
+	p.server, err = auth.GetAuthServerMetadata(ctx, issuer, a.client)
 	if err != nil {
 		return p, fmt.Errorf("reading the metadata of the authorization server: %w", bare(err))
 	}
@@ -65,20 +65,20 @@ func (t *Transport) discover(ctx context.Context, c challenge) (place, error) {
 }
 
 // choose is the issuer of the settings, where the server offers it, or the first.
-func (t *Transport) choose(issuers []string) string {
+func (a *Authorizer) choose(issuers []string) string {
 	for _, i := range issuers {
-		if same(i, t.issuer()) {
+		if same(i, a.issuer()) {
 			return i
 		}
 	}
 	return issuers[0]
 }
 
-func (t *Transport) issuer() string {
-	if t.cfg.Settings == nil {
+func (a *Authorizer) issuer() string {
+	if a.cfg.Settings == nil {
 		return ""
 	}
-	return t.cfg.Settings.Issuer
+	return a.cfg.Settings.Issuer
 }
 
 // same compares issuers, which differ by a slash now and then.
@@ -86,17 +86,17 @@ func same(a, b string) bool { return strings.TrimSuffix(a, "/") == strings.TrimS
 
 // resource reads the metadata of the resource (RFC 9728): where the challenge
 // says, else where they are by convention. Nil where there are none.
-func (t *Transport) resource(ctx context.Context, c challenge) (*oauthex.ProtectedResourceMetadata, error) {
-	root := url.URL{Scheme: t.target.Scheme, Host: t.target.Host, Path: "/.well-known/oauth-protected-resource"}
+func (a *Authorizer) resource(ctx context.Context, c challenge) (*oauthex.ProtectedResourceMetadata, error) {
+	root := url.URL{Scheme: a.target.Scheme, Host: a.target.Host, Path: "/.well-known/oauth-protected-resource"}
 	below := root
-	below.Path += "/" + strings.Trim(t.target.Path, "/")
-	below.RawQuery = t.target.RawQuery
+	below.Path += "/" + strings.Trim(a.target.Path, "/")
+	below.RawQuery = a.target.RawQuery
 	places := []string{below.String(), root.String()}
 	if c.metadata != "" {
 		places = []string{c.metadata}
 	}
 	for _, place := range places {
-		meta, err := t.resourceAt(ctx, place)
+		meta, err := a.resourceAt(ctx, place)
 		if meta != nil || err != nil {
 			return meta, err
 		}
@@ -107,13 +107,13 @@ func (t *Transport) resource(ctx context.Context, c challenge) (*oauthex.Protect
 	return nil, nil
 }
 
-func (t *Transport) resourceAt(ctx context.Context, place string) (*oauthex.ProtectedResourceMetadata, error) {
+func (a *Authorizer) resourceAt(ctx context.Context, place string) (*oauthex.ProtectedResourceMetadata, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, place, nil)
 	if err != nil {
 		return nil, errors.New("the address of the resource's metadata is not a URL")
 	}
 	req.Header.Set("Accept", "application/json")
-	resp, err := t.client.Do(req)
+	resp, err := a.client.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("reading the metadata of the resource: %w", bare(err))
 	}
@@ -126,7 +126,7 @@ func (t *Transport) resourceAt(ctx context.Context, place string) (*oauthex.Prot
 		return nil, fmt.Errorf("reading the metadata of the resource: %w", err)
 	}
 	// Tokens asked for another resource would be that one's.
-	if !covers(meta.Resource, t.target.String()) {
+	if !covers(meta.Resource, a.target.String()) {
 		return nil, fmt.Errorf("the metadata is of another resource, %s", brief(meta.Resource))
 	}
 	return &meta, nil

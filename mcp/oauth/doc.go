@@ -1,19 +1,19 @@
 // Package oauth authorizes requests to MCP servers over HTTP (O20).
 //
-// A [Transport] is the round trip of one server. It adds the access token to
-// each request, renews it, and answers the server's challenges: 401 by what is
+// An [Authorizer] has the tokens of one server. It adds the access token to each
+// request, renews it, and answers the server's challenges: 401 by what is
 // stored, by a refresh or by the grant that the settings name, 403 with
-// insufficient_scope by a grant with more scopes. A request is sent at most
-// twice.
+// insufficient_scope by a grant with more scopes. A request is sent at most three
+// times.
 //
-//	t, err := oauth.New(oauth.Config{Name: "search", URL: "https://mcp.example.com/mcp", Store: store, Base: base})
-//	client := &http.Client{Transport: t}
+//	a, err := oauth.New(oauth.Config{Name: "search", URL: "https://mcp.example.com/mcp", Store: store, Base: base})
+//	client := &http.Client{Transport: a.Over(http.DefaultTransport)}
 //
 // # Who is asked
 //
 // A grant of authorization needs a person at a browser, and nobody is sent to one
 // unless Config.Browse is set: otherwise a server that needs a login is a
-// [*LoginError], which says what to do. [Transport.Login] is that login: PKCE with
+// [*LoginError], which says what to do. [Authorizer.Login] is that login: PKCE with
 // S256, metadata of the resource (RFC 9728) and of its authorization server (RFC
 // 8414, OpenID Connect), a client that registers itself (RFC 7591) where the
 // settings name none, and a listener on 127.0.0.1 for the answer, whose issuer is

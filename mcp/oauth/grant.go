@@ -18,44 +18,44 @@ import (
 )
 
 // grant gets new tokens by the grant of the settings.
-func (t *Transport) grant(ctx context.Context, c challenge) error {
-	p, err := t.discover(ctx, c)
+func (a *Authorizer) grant(ctx context.Context, c challenge) error {
+	p, err := a.discover(ctx, c)
 	if err != nil {
 		return err
 	}
-	scopes, err := t.scopes(c, p)
+	scopes, err := a.scopes(c, p)
 	if err != nil {
 		return err
 	}
 	r := Record{
-		URL: t.bound, Resource: p.resource,
+		URL: a.bound, Resource: p.resource,
 		Issuer: p.server.Issuer, TokenEndpoint: p.server.TokenEndpoint, Scopes: scopes,
 	}
-	if t.unattended() {
-		r, err = t.clientCredentials(ctx, p, r)
+	if a.unattended() {
+		r, err = a.clientCredentials(ctx, p, r)
 	} else {
-		r, err = t.authorizationCode(ctx, p, r)
+		r, err = a.authorizationCode(ctx, p, r)
 	}
 	if err != nil {
 		return err
 	}
-	t.asked[p.server.Issuer] = scopes
-	t.keep(ctx, r)
+	a.asked[p.server.Issuer] = scopes
+	a.keep(ctx, r)
 	return nil
 }
 
 // scopes are what a grant is asked for: those of the settings and no other; or
 // those of the challenge, beside the ones that were granted before; or all that
 // the resource has.
-func (t *Transport) scopes(c challenge, p place) ([]string, error) {
-	if t.cfg.Settings != nil && len(t.cfg.Settings.Scopes) > 0 {
-		fixed := t.cfg.Settings.Scopes
+func (a *Authorizer) scopes(c challenge, p place) ([]string, error) {
+	if a.cfg.Settings != nil && len(a.cfg.Settings.Scopes) > 0 {
+		fixed := a.cfg.Settings.Scopes
 		for _, s := range c.scopes {
 			if c.more && !slices.Contains(fixed, s) {
 				return nil, fmt.Errorf("the server wants the scope %q, which oauth.scopes of the settings do not have", brief(s))
 			}
 		}
-		if c.more && t.asked[p.server.Issuer] != nil {
+		if c.more && a.asked[p.server.Issuer] != nil {
 			return nil, errors.New("the server wants more than the scopes of the settings give")
 		}
 		return fixed, nil
@@ -64,15 +64,15 @@ func (t *Transport) scopes(c challenge, p place) ([]string, error) {
 	if len(wanted) == 0 {
 		wanted = p.scopes
 	}
-	if !t.unattended() && slices.Contains(p.server.ScopesSupported, "offline_access") {
+	if !a.unattended() && slices.Contains(p.server.ScopesSupported, "offline_access") {
 		wanted = scopeList(append(slices.Clone(wanted), "offline_access")...)
 	}
-	before := t.asked[p.server.Issuer]
-	if t.current.Issuer == p.server.Issuer {
-		before = append(slices.Clone(before), t.current.Scopes...)
+	before := a.asked[p.server.Issuer]
+	if a.current.Issuer == p.server.Issuer {
+		before = append(slices.Clone(before), a.current.Scopes...)
 	}
 	all := scopeList(append(slices.Clone(before), wanted...)...)
-	if c.more && t.asked[p.server.Issuer] != nil && len(all) == len(scopeList(before...)) {
+	if c.more && a.asked[p.server.Issuer] != nil && len(all) == len(scopeList(before...)) {
 		return nil, fmt.Errorf("the server wants the scope %q, which was asked for already", brief(strings.Join(c.scopes, " ")))
 	}
 	return all, nil
@@ -86,8 +86,8 @@ func isDocument(id string) bool {
 }
 
 // clientCredentials asks for a token in the client's own name.
-func (t *Transport) clientCredentials(ctx context.Context, p place, r Record) (Record, error) {
-	client, err := t.configured(ctx, p.server)
+func (a *Authorizer) clientCredentials(ctx context.Context, p place, r Record) (Record, error) {
+	client, err := a.configured(ctx, p.server)
 	if err != nil {
 		return Record{}, err
 	}
@@ -96,17 +96,17 @@ func (t *Transport) clientCredentials(ctx context.Context, p place, r Record) (R
 	if len(r.Scopes) > 0 {
 		values.Set("scope", strings.Join(r.Scopes, " "))
 	}
-	return t.ask(ctx, r, client, values)
+	return a.ask(ctx, r, client, values)
 }
 
 // authorizationCode asks a person, and trades the answer for a token.
-func (t *Transport) authorizationCode(ctx context.Context, p place, r Record) (Record, error) {
+func (a *Authorizer) authorizationCode(ctx context.Context, p place, r Record) (Record, error) {
 	if list := p.server.CodeChallengeMethodsSupported; len(list) > 0 && !slices.Contains(list, "S256") {
 		return Record{}, errors.New("the authorization server does not know PKCE with S256")
 	}
 	port := 0
-	if t.cfg.Settings != nil {
-		port = t.cfg.Settings.RedirectPort
+	if a.cfg.Settings != nil {
+		port = a.cfg.Settings.RedirectPort
 	}
 	state := rand.Text()
 	door, err := listen(port, state)
@@ -115,7 +115,7 @@ func (t *Transport) authorizationCode(ctx context.Context, p place, r Record) (R
 	}
 	defer door.close(ctx)
 
-	client, own, err := t.register(ctx, p.server, door.url())
+	client, own, err := a.register(ctx, p.server, door.url())
 	if err != nil {
 		return Record{}, err
 	}
@@ -123,13 +123,13 @@ func (t *Transport) authorizationCode(ctx context.Context, p place, r Record) (R
 		r.ClientSecret = client.secret
 	}
 	verifier := rand.Text() + rand.Text() // 52 characters, 43 to 128 are allowed
-	t.know(secret.New(verifier), client.secret)
+	a.know(secret.New(verifier), client.secret)
 	sum := sha256.Sum256([]byte(verifier))
 	u, err := url.Parse(p.server.AuthorizationEndpoint)
 	if err != nil || p.server.AuthorizationEndpoint == "" {
 		return Record{}, errors.New("the authorization endpoint is not a URL")
 	}
-	if err := t.admissible(u); err != nil {
+	if err := a.admissible(u); err != nil {
 		return Record{}, err
 	}
 	q := u.Query()
@@ -144,7 +144,7 @@ func (t *Transport) authorizationCode(ctx context.Context, p place, r Record) (R
 		q.Set("scope", strings.Join(r.Scopes, " "))
 	}
 	u.RawQuery = q.Encode()
-	if err := t.cfg.Browse(ctx, u.String()); err != nil {
+	if err := a.cfg.Browse(ctx, u.String()); err != nil {
 		return Record{}, fmt.Errorf("sending somebody to the browser: %w", err)
 	}
 	got, err := door.wait(ctx)
@@ -157,8 +157,8 @@ func (t *Transport) authorizationCode(ctx context.Context, p place, r Record) (R
 	if got.failure != nil {
 		return Record{}, got.failure
 	}
-	t.know(secret.New(got.code))
-	return t.ask(ctx, r, client, url.Values{
+	a.know(secret.New(got.code))
+	return a.ask(ctx, r, client, url.Values{
 		"grant_type":    {"authorization_code"},
 		"code":          {got.code},
 		"redirect_uri":  {door.url()},
@@ -182,10 +182,10 @@ func checkIssuer(got string, server *oauthex.AuthServerMeta) error {
 }
 
 // configured is the client of the settings.
-func (t *Transport) configured(ctx context.Context, server *oauthex.AuthServerMeta) (party, error) {
-	p := party{id: t.clientID(), auth: t.cfg.Settings.Auth, audience: server.Issuer}
+func (a *Authorizer) configured(ctx context.Context, server *oauthex.AuthServerMeta) (party, error) {
+	p := party{id: a.clientID(), auth: a.cfg.Settings.Auth, audience: server.Issuer}
 	var err error
-	if p.secret, p.key, err = t.secrets(ctx); err != nil {
+	if p.secret, p.key, err = a.secrets(ctx); err != nil {
 		return p, err
 	}
 	switch {
@@ -210,9 +210,9 @@ func methodOf(server *oauthex.AuthServerMeta) string {
 
 // register is the client of a grant: the one of the settings, or one that
 // registers itself, which is the record's own.
-func (t *Transport) register(ctx context.Context, server *oauthex.AuthServerMeta, redirect string) (client party, own bool, err error) {
-	if id := t.clientID(); id != "" && (!isDocument(id) || server.ClientIDMetadataDocumentSupported || server.RegistrationEndpoint == "") {
-		client, err = t.configured(ctx, server)
+func (a *Authorizer) register(ctx context.Context, server *oauthex.AuthServerMeta, redirect string) (client party, own bool, err error) {
+	if id := a.clientID(); id != "" && (!isDocument(id) || server.ClientIDMetadataDocumentSupported || server.RegistrationEndpoint == "") {
+		client, err = a.configured(ctx, server)
 		return client, false, err
 	}
 	if server.RegistrationEndpoint == "" {
@@ -227,9 +227,9 @@ func (t *Transport) register(ctx context.Context, server *oauthex.AuthServerMeta
 		TokenEndpointAuthMethod: wanted,
 		GrantTypes:              []string{"authorization_code", "refresh_token"},
 		ResponseTypes:           []string{"code"},
-		ClientName:              t.cfg.ClientName,
+		ClientName:              a.cfg.ClientName,
 		ApplicationType:         "native",
-	}, t.client)
+	}, a.client)
 	if err != nil {
 		return client, false, errors.New(brief("registering: " + bare(err).Error()))
 	}

@@ -21,10 +21,10 @@ const (
 
 // newClient is the client for OAuth endpoints: no cookies, no redirect to another
 // origin, bounded in size and time.
-func (t *Transport) newClient(base http.RoundTripper) *http.Client {
+func (a *Authorizer) newClient(base http.RoundTripper) *http.Client {
 	return &http.Client{
 		Timeout:   timeLimit,
-		Transport: guarded{t, base},
+		Transport: guarded{a, base},
 		CheckRedirect: func(req *http.Request, via []*http.Request) error {
 			first := via[0]
 			switch {
@@ -42,12 +42,12 @@ func (t *Transport) newClient(base http.RoundTripper) *http.Client {
 
 // guarded is the round trip of OAuth requests.
 type guarded struct {
-	t    *Transport
+	a    *Authorizer
 	base http.RoundTripper
 }
 
 func (g guarded) RoundTrip(req *http.Request) (*http.Response, error) {
-	if err := g.t.admissible(req.URL); err != nil {
+	if err := g.a.admissible(req.URL); err != nil {
 		return nil, err
 	}
 	resp, err := g.base.RoundTrip(req)

@@ -19,42 +19,42 @@ const question = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 // Login has a person log in, by Config.Browse, and stores what that gave, in
 // place of what was stored. The error is [ErrOpen] where the server takes requests
 // as they are and the settings do not ask for OAuth.
-func (t *Transport) Login(ctx context.Context) (Record, error) {
+func (a *Authorizer) Login(ctx context.Context) (Record, error) {
 	switch {
-	case t.unattended():
+	case a.unattended():
 		return Record{}, errors.New("its grant is client_credentials, which needs no login")
-	case t.cfg.Browse == nil:
+	case a.cfg.Browse == nil:
 		return Record{}, errors.New("there is nobody to log in")
 	}
-	c, wanted, err := t.provoke(ctx)
+	c, wanted, err := a.provoke(ctx)
 	if err != nil {
 		return Record{}, err
 	}
-	if !wanted && t.cfg.Settings == nil {
+	if !wanted && a.cfg.Settings == nil {
 		return Record{}, ErrOpen
 	}
-	if err := t.lock(ctx); err != nil {
+	if err := a.lock(ctx); err != nil {
 		return Record{}, err
 	}
-	defer t.unlock()
-	t.current, t.loaded = Record{}, true
-	if err := t.grant(ctx, c); err != nil {
+	defer a.unlock()
+	a.current, a.loaded = Record{}, true
+	if err := a.grant(ctx, c); err != nil {
 		return Record{}, err
 	}
-	return t.current, t.unsaved
+	return a.current, a.unsaved
 }
 
 // provoke has the server say where its tokens come from.
-func (t *Transport) provoke(ctx context.Context) (challenge, bool, error) {
+func (a *Authorizer) provoke(ctx context.Context) (challenge, bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeLimit)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.target.String(), strings.NewReader(question))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.target.String(), strings.NewReader(question))
 	if err != nil {
 		return challenge{}, false, err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
-	resp, err := t.cfg.Base.RoundTrip(req)
+	resp, err := a.cfg.Base.RoundTrip(req)
 	if err != nil {
 		return challenge{}, false, fmt.Errorf("asking the server: %w", bare(err))
 	}
@@ -68,11 +68,11 @@ func (t *Transport) provoke(ctx context.Context) (challenge, bool, error) {
 
 // Logout forgets what is stored; ok is false where nothing was. Tokens that the
 // server gave stay valid there until they expire.
-func (t *Transport) Logout(ctx context.Context) (ok bool, err error) {
-	if err := t.lock(ctx); err != nil {
+func (a *Authorizer) Logout(ctx context.Context) (ok bool, err error) {
+	if err := a.lock(ctx); err != nil {
 		return false, err
 	}
-	defer t.unlock()
-	t.current, t.loaded = Record{}, false
-	return t.cfg.Store.Delete(ctx, t.bound)
+	defer a.unlock()
+	a.current, a.loaded = Record{}, false
+	return a.cfg.Store.Delete(ctx, a.bound)
 }

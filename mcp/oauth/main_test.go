@@ -225,8 +225,8 @@ func (w *world) browse(ctx context.Context, u string) error {
 	return err
 }
 
-// transport makes the round trip of the server.
-func (w *world) transport(edit func(*Config)) *Transport {
+// authorizer has the tokens of the server.
+func (w *world) authorizer(edit func(*Config)) *Authorizer {
 	w.t.Helper()
 	base := &http.Transport{DisableKeepAlives: true}
 	cfg := Config{
@@ -244,13 +244,13 @@ func (w *world) transport(edit func(*Config)) *Transport {
 }
 
 // post sends one request and returns status and body, or the error.
-func post(t *testing.T, rt http.RoundTripper, u string) (string, error) {
+func post(t *testing.T, a *Authorizer, u string) (string, error) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, u, strings.NewReader("message"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err := rt.RoundTrip(req)
+	resp, err := a.Over(a.cfg.Base).RoundTrip(req)
 	if err != nil {
 		return "", err
 	}
@@ -262,7 +262,7 @@ func post(t *testing.T, rt http.RoundTripper, u string) (string, error) {
 	return fmt.Sprintf("%d %s", resp.StatusCode, body), nil
 }
 
-func (w *world) post(rt http.RoundTripper) (string, error) { return post(w.t, rt, w.mcp.URL+"/mcp") }
+func (w *world) post(a *Authorizer) (string, error) { return post(w.t, a, w.mcp.URL+"/mcp") }
 
 func unattended(edit func(*config.OAuth)) *config.OAuth {
 	o := &config.OAuth{

@@ -29,7 +29,7 @@ import (
 func TestLogin(t *testing.T) {
 	w := newWorld(t)
 	store := new(Memory)
-	login := w.transport(func(c *Config) { c.Store, c.Browse = store, w.browse })
+	login := w.authorizer(func(c *Config) { c.Store, c.Browse = store, w.browse })
 	r, err := login.Login(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +37,7 @@ func TestLogin(t *testing.T) {
 	if r.URL != w.mcp.URL+"/mcp" || r.Issuer != w.auth.URL || !cmp.Equal(r.Scopes, []string{"a", "b", "offline_access"}) || r.Expiry.IsZero() {
 		t.Errorf("%+v", r)
 	}
-	run := w.transport(func(c *Config) { c.Store = store })
+	run := w.authorizer(func(c *Config) { c.Store = store })
 	if got, err := w.post(run); got != "200 hello" || err != nil {
 		t.Fatal(got, err)
 	}
@@ -65,7 +65,7 @@ func TestLogin(t *testing.T) {
 func TestNobodyIsSentToABrowser(t *testing.T) {
 	w := newWorld(t)
 	store := new(Memory)
-	run := w.transport(func(c *Config) { c.Store = store })
+	run := w.authorizer(func(c *Config) { c.Store = store })
 	for range 2 {
 		if _, err := w.post(run); !errors.As(err, new(*LoginError)) {
 			t.Fatal(err)
@@ -74,7 +74,7 @@ func TestNobodyIsSentToABrowser(t *testing.T) {
 	if len(w.requests) > 0 {
 		t.Error(w.requests)
 	}
-	if _, err := w.transport(func(c *Config) { c.Store, c.Browse = store, w.browse }).Login(t.Context()); err != nil {
+	if _, err := w.authorizer(func(c *Config) { c.Store, c.Browse = store, w.browse }).Login(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := w.post(run); got != "200 hello" {
@@ -87,10 +87,10 @@ func TestNobodyIsSentToABrowser(t *testing.T) {
 func TestOtherRefusals(t *testing.T) {
 	w := newWorld(t)
 	w.silent = true
-	if got, err := w.post(w.transport(nil)); got != "401 " || err != nil {
+	if got, err := w.post(w.authorizer(nil)); got != "401 " || err != nil {
 		t.Error(got, err)
 	}
-	if _, err := w.post(w.transport(func(c *Config) { c.Settings = new(config.OAuth) })); !errors.As(err, new(*LoginError)) {
+	if _, err := w.post(w.authorizer(func(c *Config) { c.Settings = new(config.OAuth) })); !errors.As(err, new(*LoginError)) {
 		t.Error(err)
 	}
 	open := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -102,7 +102,7 @@ func TestOtherRefusals(t *testing.T) {
 		}
 	}))
 	defer open.Close()
-	rt := w.transport(func(c *Config) { c.URL, c.Browse = open.URL, w.browse })
+	rt := w.authorizer(func(c *Config) { c.URL, c.Browse = open.URL, w.browse })
 	if _, err := rt.Login(t.Context()); !errors.Is(err, ErrOpen) {
 		t.Error(err)
 	}
@@ -117,10 +117,10 @@ func TestRefresh(t *testing.T) {
 	w := newWorld(t)
 	w.expires, w.rotate = "10", true // under the margin, and written as a text
 	store := new(Memory)
-	if _, err := w.transport(func(c *Config) { c.Store, c.Browse = store, w.browse }).Login(t.Context()); err != nil {
+	if _, err := w.authorizer(func(c *Config) { c.Store, c.Browse = store, w.browse }).Login(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	run := w.transport(func(c *Config) { c.Store, c.Settings = store, new(config.OAuth) })
+	run := w.authorizer(func(c *Config) { c.Store, c.Settings = store, new(config.OAuth) })
 	w.expires = 3600
 	if got, err := w.post(run); got != "200 hello" {
 		t.Fatal(got, err)
@@ -151,11 +151,11 @@ func TestRefreshElsewhere(t *testing.T) {
 	w := newWorld(t)
 	w.rotate, w.expires = true, 10
 	store := new(Memory)
-	if _, err := w.transport(func(c *Config) { c.Store, c.Browse = store, w.browse }).Login(t.Context()); err != nil {
+	if _, err := w.authorizer(func(c *Config) { c.Store, c.Browse = store, w.browse }).Login(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	settings := func(c *Config) { c.Store, c.Settings = store, new(config.OAuth) }
-	one, two := w.transport(settings), w.transport(settings)
+	one, two := w.authorizer(settings), w.authorizer(settings)
 	if err := one.load(t.Context()); err != nil { // both know the first token
 		t.Fatal(err)
 	}
@@ -173,10 +173,10 @@ func TestConcurrent(t *testing.T) {
 	w := newWorld(t)
 	w.rotate = true
 	store := new(Memory)
-	if _, err := w.transport(func(c *Config) { c.Store, c.Browse = store, w.browse }).Login(t.Context()); err != nil {
+	if _, err := w.authorizer(func(c *Config) { c.Store, c.Browse = store, w.browse }).Login(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	run := w.transport(func(c *Config) { c.Store, c.Settings = store, new(config.OAuth) })
+	run := w.authorizer(func(c *Config) { c.Store, c.Settings = store, new(config.OAuth) })
 	w.forget()
 	var all sync.WaitGroup
 	for range 8 {
@@ -198,12 +198,12 @@ func TestStepUp(t *testing.T) {
 	w := newWorld(t)
 	w.scopes = []string{"a"}
 	store := new(Memory)
-	present := w.transport(func(c *Config) { c.Store, c.Browse = store, w.browse })
+	present := w.authorizer(func(c *Config) { c.Store, c.Browse = store, w.browse })
 	if got, err := w.post(present); got != "200 hello" {
 		t.Fatal(got, err)
 	}
 	w.need = "write"
-	absent := w.transport(func(c *Config) { c.Store, c.Settings = store, new(config.OAuth) })
+	absent := w.authorizer(func(c *Config) { c.Store, c.Settings = store, new(config.OAuth) })
 	_, err := w.post(absent)
 	if err == nil || err.Error() != `authorizing: it needs a login for more, scope write: run "crewhost mcp login notes"` {
 		t.Error(err)
@@ -235,7 +235,7 @@ func TestStepUp(t *testing.T) {
 func TestFixedScopes(t *testing.T) {
 	w := newWorld(t)
 	w.need = "b"
-	rt := w.transport(func(c *Config) {
+	rt := w.authorizer(func(c *Config) {
 		c.Settings = unattended(func(o *config.OAuth) { o.Scopes = []string{"a"} })
 	})
 	_, err := w.post(rt)
@@ -268,7 +268,7 @@ func TestClientCredentials(t *testing.T) {
 			w := newWorld(t)
 			w.methods = c.methods
 			store := new(Memory)
-			rt := w.transport(func(cfg *Config) {
+			rt := w.authorizer(func(cfg *Config) {
 				cfg.Store, cfg.Settings = store, unattended(func(o *config.OAuth) { o.Auth = c.auth })
 			})
 			if got, err := w.post(rt); got != "200 hello" {
@@ -321,7 +321,7 @@ func TestPrivateKey(t *testing.T) {
 				t.Fatal(err)
 			}
 			text := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
-			rt := w.transport(func(cfg *Config) {
+			rt := w.authorizer(func(cfg *Config) {
 				cfg.Secrets = []secret.Source{secret.Env{"KEY=" + string(text)}}
 				cfg.Settings = &config.OAuth{Grant: config.GrantClientCredentials, ClientID: secret.Literal("robot"), PrivateKey: secret.Ref{Source: secret.FromEnv, Name: "KEY"}}
 			})
@@ -364,7 +364,7 @@ func TestClients(t *testing.T) {
 			w := newWorld(t)
 			w.methods = c.methods
 			store := new(Memory)
-			rt := w.transport(func(cfg *Config) { cfg.Settings, cfg.Browse, cfg.Store = c.settings, w.browse, store })
+			rt := w.authorizer(func(cfg *Config) { cfg.Settings, cfg.Browse, cfg.Store = c.settings, w.browse, store })
 			if _, err := rt.Login(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -380,7 +380,7 @@ func TestClients(t *testing.T) {
 				t.Error(w.requests)
 			}
 			// And a refresh by another process is the same client's.
-			again := w.transport(func(cfg *Config) { cfg.Settings, cfg.Store = c.settings, store })
+			again := w.authorizer(func(cfg *Config) { cfg.Settings, cfg.Store = c.settings, store })
 			w.forget()
 			if got, err := w.post(again); got != "200 hello" {
 				t.Fatal(got, err)

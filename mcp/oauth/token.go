@@ -109,7 +109,7 @@ type answer struct {
 }
 
 // ask asks a token endpoint, and returns what it gave, in place of what r has.
-func (t *Transport) ask(ctx context.Context, r Record, p party, values url.Values) (Record, error) {
+func (a *Authorizer) ask(ctx context.Context, r Record, p party, values url.Values) (Record, error) {
 	values.Set("resource", r.Resource)
 	header := make(http.Header)
 	if err := p.sign(values, header); err != nil {
@@ -122,35 +122,35 @@ func (t *Transport) ask(ctx context.Context, r Record, p party, values url.Value
 	req.Header = header
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	req.Header.Set("Accept", "application/json")
-	resp, err := t.client.Do(req)
+	resp, err := a.client.Do(req)
 	if err != nil {
 		return Record{}, fmt.Errorf("asking for a token: %w", bare(err))
 	}
-	var a answer
-	ok, err := read(resp, &a)
-	t.know(secret.New(a.AccessToken), secret.New(a.RefreshToken))
+	var got answer
+	ok, err := read(resp, &got)
+	a.know(secret.New(got.AccessToken), secret.New(got.RefreshToken))
 	switch {
-	case err == nil && a.Error != "":
-		return Record{}, &refusal{a.Error, a.Description}
+	case err == nil && got.Error != "":
+		return Record{}, &refusal{got.Error, got.Description}
 	case err != nil:
 		return Record{}, fmt.Errorf("asking for a token: %w", err)
 	case !ok:
 		return Record{}, fmt.Errorf("asking for a token: HTTP status %d", resp.StatusCode)
-	case a.AccessToken == "" || !printable(a.AccessToken):
+	case got.AccessToken == "" || !printable(got.AccessToken):
 		return Record{}, errors.New("asking for a token: its answer has none that can be used")
-	case a.TokenType != "" && !strings.EqualFold(a.TokenType, "bearer"):
-		return Record{}, fmt.Errorf("asking for a token: its type is %q, not Bearer", brief(a.TokenType))
+	case got.TokenType != "" && !strings.EqualFold(got.TokenType, "bearer"):
+		return Record{}, fmt.Errorf("asking for a token: its type is %q, not Bearer", brief(got.TokenType))
 	}
-	r.Access = secret.New(a.AccessToken)
-	if a.RefreshToken != "" {
-		r.Refresh = secret.New(a.RefreshToken)
+	r.Access = secret.New(got.AccessToken)
+	if got.RefreshToken != "" {
+		r.Refresh = secret.New(got.RefreshToken)
 	}
 	r.Expiry = time.Time{}
-	if seconds, err := strconv.ParseFloat(a.ExpiresIn.String(), 64); err == nil && seconds > 0 {
+	if seconds, err := strconv.ParseFloat(got.ExpiresIn.String(), 64); err == nil && seconds > 0 {
 		r.Expiry = time.Now().Add(time.Duration(min(seconds, 1e9)) * time.Second).UTC().Truncate(time.Second)
 	}
-	if a.Scope != nil {
-		r.Scopes = scopeList(*a.Scope)
+	if got.Scope != nil {
+		r.Scopes = scopeList(*got.Scope)
 	}
 	return r, nil
 }
@@ -167,52 +167,52 @@ func printable(s string) bool {
 
 // refresh renews the current token. A refusal means that the refresh token is of
 // no more use; it is forgotten then.
-func (t *Transport) refresh(ctx context.Context) error {
-	old := t.current
-	p, err := t.returning(ctx, old)
+func (a *Authorizer) refresh(ctx context.Context) error {
+	old := a.current
+	p, err := a.returning(ctx, old)
 	if err != nil {
 		return err
 	}
-	r, err := t.ask(ctx, old, p, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {old.Refresh.Reveal()}})
+	r, err := a.ask(ctx, old, p, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {old.Refresh.Reveal()}})
 	if err == nil {
-		t.keep(ctx, r)
+		a.keep(ctx, r)
 		return nil
 	}
 	var no *refusal
 	if errors.As(err, &no) && no.code == "invalid_grant" {
 		// Another process may have used it up, and stored what it got.
-		if stored, ok, lookup := t.cfg.Store.Load(ctx, t.bound); lookup == nil && ok && !stored.Refresh.Equal(old.Refresh) {
-			t.know(stored.secrets()...)
-			t.current = stored
+		if stored, ok, lookup := a.cfg.Store.Load(ctx, a.bound); lookup == nil && ok && !stored.Refresh.Equal(old.Refresh) {
+			a.know(stored.secrets()...)
+			a.current = stored
 			return nil
 		}
-		t.current.Access, t.current.Refresh = secret.Value{}, secret.Value{}
+		a.current.Access, a.current.Refresh = secret.Value{}, secret.Value{}
 	}
 	return err
 }
 
 // returning is the client that got a record.
-func (t *Transport) returning(ctx context.Context, r Record) (party, error) {
+func (a *Authorizer) returning(ctx context.Context, r Record) (party, error) {
 	p := party{id: r.ClientID, auth: r.Auth, secret: r.ClientSecret, audience: r.Issuer}
-	if !r.ClientSecret.IsZero() || t.clientID() != r.ClientID {
+	if !r.ClientSecret.IsZero() || a.clientID() != r.ClientID {
 		return p, nil
 	}
 	var err error
-	p.secret, p.key, err = t.secrets(ctx)
+	p.secret, p.key, err = a.secrets(ctx)
 	return p, err
 }
 
 // secrets are the client's own, of the settings.
-func (t *Transport) secrets(ctx context.Context) (clientSecret, key secret.Value, err error) {
-	if t.cfg.Settings == nil {
+func (a *Authorizer) secrets(ctx context.Context) (clientSecret, key secret.Value, err error) {
+	if a.cfg.Settings == nil {
 		return clientSecret, key, nil
 	}
-	if clientSecret, err = secret.Resolve(ctx, t.cfg.Settings.ClientSecret, t.cfg.Secrets...); err != nil {
+	if clientSecret, err = secret.Resolve(ctx, a.cfg.Settings.ClientSecret, a.cfg.Secrets...); err != nil {
 		return clientSecret, key, fmt.Errorf("oauth.client_secret: %w", err)
 	}
-	if key, err = secret.Resolve(ctx, t.cfg.Settings.PrivateKey, t.cfg.Secrets...); err != nil {
+	if key, err = secret.Resolve(ctx, a.cfg.Settings.PrivateKey, a.cfg.Secrets...); err != nil {
 		return clientSecret, key, fmt.Errorf("oauth.private_key: %w", err)
 	}
-	t.know(clientSecret, key)
+	a.know(clientSecret, key)
 	return clientSecret, key, nil
 }

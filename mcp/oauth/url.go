@@ -49,8 +49,8 @@ func origin(u *url.URL) string {
 // origin, and a path that is the other's or above it.
 func covers(resource, target string) bool {
 	r, err1 := Normalize(resource)
-	t, err2 := Normalize(target)
-	return err1 == nil && err2 == nil && (r == t || strings.HasPrefix(t, r+"/") && !strings.Contains(r, "?"))
+	u, err2 := Normalize(target)
+	return err1 == nil && err2 == nil && (r == u || strings.HasPrefix(u, r+"/") && !strings.Contains(r, "?"))
 }
 
 // loopback reports whether a host is this machine, by its name or address alone.
@@ -65,12 +65,12 @@ func loopback(host string) bool {
 
 // admissible reports why an endpoint may not be used. Loopback is for servers that
 // are there themselves: no other has business with this machine.
-func (t *Transport) admissible(u *url.URL) error {
+func (a *Authorizer) admissible(u *url.URL) error {
 	here := loopback(u.Hostname())
 	switch {
 	case u.Hostname() == "":
 		return fmt.Errorf("the OAuth endpoint %q names no host", brief(u.Redacted()))
-	case here && !loopback(t.target.Hostname()):
+	case here && !loopback(a.target.Hostname()):
 		return fmt.Errorf("the OAuth endpoint %s is on loopback and the server is not", brief(origin(u)))
 	case u.Scheme == "http" && !here:
 		return fmt.Errorf("the OAuth endpoint %s is plain http: https is required, except on loopback", brief(origin(u)))
