@@ -80,6 +80,13 @@ func (c *connection) endBy(ctx context.Context) error {
 	return c.end()
 }
 
+// endBy ends a link, and quickly once ctx is over.
+func endBy(ctx context.Context, l link) error {
+	stop := context.AfterFunc(ctx, l.abandon)
+	defer stop()
+	return l.end()
+}
+
 func newConnection(link link, client *sdk.ClientSession, p *probing) *connection {
 	c := &connection{link: link, client: client, stale: p.stale, over: make(chan struct{})}
 	p.conn.Store(c)

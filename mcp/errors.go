@@ -96,6 +96,9 @@ func (s *session) failure(ctx context.Context, link link, ex *exchange, err erro
 		if !late {
 			return s.wrap(tools.CodeCancelled, "cancelled while connecting", ctx.Err())
 		}
+		if stage == stageRefresh {
+			return s.wrap(tools.CodeListTimeout, fmt.Sprintf("its list of tools was not read within %v", s.server.ConnectTimeout), context.DeadlineExceeded)
+		}
 		detail := fmt.Sprintf("not connected within %v (stage: %s)", s.server.ConnectTimeout, stage)
 		if p, ok := link.(*pipe); ok {
 			if words := lastWords(s.masks.redact(p.process.Stderr())); words != "" {
@@ -115,7 +118,7 @@ func (s *session) failure(ctx context.Context, link link, ex *exchange, err erro
 		}
 	}
 	e := s.explain(ctx, ex, err)
-	if e.Code == tools.CodeProtocolError && stage == "negotiate" {
+	if e.Code == tools.CodeProtocolError && stage == stageNegotiate {
 		e.Code = tools.CodeInitializationFailed
 	}
 	return e

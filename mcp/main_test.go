@@ -102,12 +102,17 @@ type rig struct {
 // start connects servers, and closes them with the test.
 func start(t testing.TB, cfg config.MCP) rig {
 	t.Helper()
+	return startWith(t, cfg, mcp.Options{})
+}
+
+// startWith is start with options, but for the name, the version and the logger.
+func startWith(t testing.TB, cfg config.MCP, opts mcp.Options) rig {
+	t.Helper()
 	r := rig{t: t, reg: new(tools.Registry), log: new(lines)}
+	opts.Name, opts.Version = "test", "1"
+	opts.Logger = slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	var err error
-	r.Sessions, err = mcp.Startup(t.Context(), cfg, r.reg, mcp.Options{
-		Name: "test", Version: "1",
-		Logger: slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-	})
+	r.Sessions, err = mcp.Startup(t.Context(), cfg, r.reg, opts)
 	t.Cleanup(func() {
 		if err := r.Close(); err != nil {
 			t.Error(err)

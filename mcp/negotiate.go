@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
+	"crewhost/config"
 	"crewhost/tools"
 )
 
@@ -24,10 +26,14 @@ const (
 // negotiate starts the server and agrees with it on a version (O5). Most
 // servers need one attempt. There is one more where the server dies on the probe
 // (it is started again and not probed), and where it refuses a version and lists
-// others (K13). Settled is called when the server has begun to answer, or
-// the probe's limit has passed.
+// others (K13). A server that the settings hold to an era is asked in that one alone.
+// Settled is called when the server has begun to answer, or the probe's limit has
+// passed.
 func (s *session) negotiate(ctx context.Context, settled func()) (*connection, error) {
 	var version string // asked for with initialize and without a probe; empty: probe first
+	if s.server.Protocol == config.ProtocolLegacy {
+		version = newestLegacy
+	}
 	var respawned, listed bool
 	for {
 		s.stage("start")
@@ -37,23 +43,22 @@ func (s *session) negotiate(ctx context.Context, settled func()) (*connection, e
 		}
 		s.stage(stageNegotiate)
 		p := &probing{session: s, link: link, settled: settled, stale: make(chan struct{}, 1)}
+		stop := context.AfterFunc(ctx, link.abandon) // the SDK closes what it can't connect
 		client, err := p.connect(ctx, version)
+		stop()
 		if err == nil {
 			return newConnection(link, client, p), nil
 		}
 		dead := link.fault()
 		failure := s.failure(ctx, link, &p.ex, err)
-		if ctx.Err() != nil {
-			link.abandon()
-		}
-		if err := link.end(); err != nil {
+		if err := endBy(ctx, link); err != nil {
 			s.warn(err.Error())
 		}
 		_, refusal, _ := p.ex.get()
 		other := listedVersion(refusal, version)
 		var f *fault
 		switch {
-		case ctx.Err() != nil:
+		case ctx.Err() != nil, s.server.Protocol == config.ProtocolModern:
 			return nil, failure
 		case errors.As(dead, &f) && f.code == tools.CodeTransportClosed && version == "" && !respawned:
 			respawned, version = true, newestLegacy
@@ -76,6 +81,7 @@ type probing struct {
 
 	ex          exchange // of initialize
 	initialized *outcome // of initialize, where it was sent beside the probe
+	refused     error    // of the probe, where nothing else is to be asked
 }
 
 type outcome struct {
@@ -95,10 +101,18 @@ func (p *probing) connect(ctx context.Context, version string) (*sdk.ClientSessi
 			switch method {
 			case methodDiscover:
 				if cs, ok := req.GetSession().(*sdk.ClientSession); ok && cs.InitializeResult() == nil {
-					return p.probe(ctx, next, req, cs)
+					res, err := p.probe(ctx, next, req, cs)
+					if p.session.server.Protocol == config.ProtocolModern {
+						// The SDK would try the legacy era next.
+						p.refused = notModern(exchangeOf(ctx), res, err)
+					}
+					return res, err
 				}
 			case methodInitialize:
 				defer p.settled()
+				if p.refused != nil {
+					return nil, p.refused
+				}
 				if p.initialized != nil {
 					return p.initialized.result, p.initialized.err
 				}
@@ -145,6 +159,10 @@ func (p *probing) probe(ctx context.Context, next sdk.MethodHandler, req sdk.Req
 	case <-timer.C:
 		p.settled()
 	}
+	if p.session.server.Protocol == config.ProtocolModern {
+		d := <-discovered
+		return d.result, d.err
+	}
 	initialized := ask(context.WithValue(ctx, exchangeKey{}, &p.ex), methodInitialize, &sdk.ClientRequest[*sdk.InitializeParams]{
 		Session: cs,
 		Params: &sdk.InitializeParams{
@@ -175,6 +193,23 @@ func (p *probing) probe(ctx context.Context, next sdk.MethodHandler, req sdk.Req
 	case <-timer.C:
 		return nil, errSilent
 	}
+}
+
+// notModern is why the answer to a probe makes no connection of the modern era, to
+// which the settings hold the server, or nil.
+func notModern(ex *exchange, res sdk.Result, err error) error {
+	_, refusal, f := ex.get()
+	found, _ := res.(*sdk.DiscoverResult)
+	why := ""
+	switch {
+	case f != nil:
+		return f
+	case err == nil && found != nil && eraOf(newestMutual(found.SupportedVersions)) == Modern:
+		return nil
+	case refusal != nil:
+		why = fmt.Sprintf(": %s (JSON-RPC error %d)", refusal.Message, refusal.Code)
+	}
+	return faultf(tools.CodeInitializationFailed, "the settings hold it to the modern era of the protocol, of which it speaks no version that is spoken here%s", why)
 }
 
 // errSilent is the outcome of a probe that was not answered.

@@ -48,12 +48,12 @@ func (s *session) publish() {
 // refresh reads the list of tools again. It takes the place of the one before
 // when all of it can be used; otherwise that one stays (W7).
 func (s *session) refresh(ctx context.Context, conn *connection) {
-	ctx, cancel := context.WithTimeout(ctx, s.server.ConnectTimeout)
+	limited, cancel := context.WithTimeout(ctx, s.server.ConnectTimeout)
 	defer cancel()
 	s.stage(stageRefresh)
-	catalog, err := s.list(ctx, conn)
-	if ctx.Err() == nil && s.lost(conn) != nil {
-		return // it will be read from the next connection
+	catalog, err := s.list(limited, conn)
+	if ctx.Err() != nil || s.lost(conn) != nil {
+		return // the next connection, if there is one, has a list of its own
 	}
 	s.mu.Lock()
 	old := s.catalog

@@ -192,12 +192,14 @@ func (s *session) end() error {
 		defer s.changes.flush()
 		s.mu.Lock()
 		s.closing = true
-		for _, cancel := range s.running {
-			cancel(errSessionClosed)
-		}
 		if s.stop != nil {
 			s.stop()
 		}
+		for _, cancel := range s.running {
+			cancel(errSessionClosed)
+		}
+		close(s.moved) // of those who wait
+		s.moved = make(chan struct{})
 		s.mu.Unlock()
 		s.tending.Wait()
 		s.mu.Lock()

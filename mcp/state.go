@@ -84,7 +84,7 @@ func (s *session) fault(e *tools.Error) {
 
 // begin registers an operation on the connection, which is cancelled when the
 // session is closed. While the server is being connected again, it waits for
-// that as long as ctx lasts.
+// that as long as ctx lasts. After an error the context is ctx.
 func (s *session) begin(ctx context.Context) (context.Context, *connection, func(), error) {
 	defer s.changes.flush()
 	s.mu.Lock()
@@ -95,12 +95,12 @@ func (s *session) begin(ctx context.Context) (context.Context, *connection, func
 		}
 		switch {
 		case s.closing:
-			return nil, nil, nil, s.wrap(tools.CodeTransportClosed, errSessionClosed.Error(), nil)
+			return ctx, nil, nil, s.wrap(tools.CodeTransportClosed, errSessionClosed.Error(), nil)
 		case s.report.State == StateConnected:
 			ctx, end := s.enlist(ctx)
 			return ctx, s.conn, end, nil
 		case !s.recovering:
-			return nil, nil, nil, s.report.Err
+			return ctx, nil, nil, s.report.Err
 		}
 		moved, why := s.moved, s.report.Err
 		s.mu.Unlock()
@@ -108,7 +108,7 @@ func (s *session) begin(ctx context.Context) (context.Context, *connection, func
 		case <-moved:
 		case <-ctx.Done():
 			s.mu.Lock()
-			return nil, nil, nil, &waited{why}
+			return ctx, nil, nil, &waited{why}
 		}
 		s.mu.Lock()
 	}

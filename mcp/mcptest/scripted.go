@@ -27,6 +27,8 @@ type script struct {
 	failure string // the error of every tools/call, as JSON
 	deaf    bool   // stops to read after the first tools/list
 	stderr  string // a text for stderr at the start
+
+	changing
 }
 
 // Tools that a Scripted server has whatever its list says:
@@ -36,6 +38,8 @@ type script struct {
 //   - pinged: pings the client in the middle of the call, with id "hb-2", and
 //     answers with what came back
 //   - huge: {"bytes":n}: a line of about n bytes with its id at the end
+//
+// and those of changing.go.
 //
 // Any other tool answers with -reply, or with its arguments as text.
 const scriptedList = `[{"name":"log","inputSchema":{"type":"object"}},` +
@@ -61,7 +65,11 @@ func runScripted(flags []string, r io.Reader, w io.Writer) error {
 	fs.StringVar(&s.failure, "failure", "", "error of every call")
 	fs.BoolVar(&s.deaf, "deaf", false, "stop reading after the list")
 	fs.StringVar(&s.stderr, "stderr", "", "text for stderr")
+	s.flags(fs)
 	if err := fs.Parse(flags); err != nil {
+		return err
+	}
+	if err := s.start(&s.list); err != nil {
 		return err
 	}
 	p := &peer{script: s, in: bufio.NewReader(r), out: w}
@@ -135,6 +143,9 @@ func (p *peer) step() error {
 	if m.ID == nil {
 		return nil
 	}
+	if done, err := p.modernStep(m); done {
+		return err
+	}
 	switch p.unknown {
 	case "silent":
 		return nil
@@ -145,6 +156,7 @@ func (p *peer) step() error {
 }
 
 func (p *peer) initialize(m message) error {
+	p.legacy = true
 	var params struct {
 		ProtocolVersion string `json:"protocolVersion"`
 	}
@@ -189,6 +201,12 @@ func (p *peer) tools(m message) error {
 	}
 	list, second := p.list, `[{"name":"second","inputSchema":{"type":"object"}}]`
 	p.pages++
+	if p.broken {
+		return p.refuse(m.ID, `{"code":-32603,"message":"no list today"}`)
+	}
+	if p.ttl > 0 {
+		list += fmt.Sprintf(`,"ttlMs":%d`, p.ttl)
+	}
 	defer func() {
 		if p.deaf {
 			hang()
@@ -215,6 +233,9 @@ func (p *peer) call(m message) error {
 		Arguments json.RawMessage `json:"arguments"`
 	}
 	if err := json.Unmarshal(m.Params, &params); err != nil {
+		return err
+	}
+	if done, err := p.change(m, params.Name, params.Arguments); done {
 		return err
 	}
 	switch {
