@@ -106,25 +106,9 @@ const inside = "CREWHOST_TEST_NETNS"
 // server listens on every interface, so it and this test run in a network
 // namespace that holds nothing but a loopback.
 func TestInteropHTTP(t *testing.T) {
-	if os.Getenv(inside) == "" {
-		again := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestInteropHTTP$", "-test.v", "-test.count=1")
-		again.Env = append(os.Environ(), inside+"=1")
-		again.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
-		if os.Geteuid() != 0 {
-			again.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
-			again.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
-			again.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
-		}
-		out, err := again.CombinedOutput()
-		t.Logf("%s", out)
-		if err != nil {
-			t.Fatalf("in a network namespace: %v", err)
-		}
+	if isolated(t, "TestInteropHTTP") {
 		return
 	}
-	loopbackUp(t)
-	onlyLoopback(t)
-
 	server := exec.CommandContext(t.Context(), "node", script(t, "everything"), "streamableHttp")
 	server.Env = append(os.Environ(), "PORT=3901")
 	stderr, err := server.StderrPipe()
@@ -155,6 +139,17 @@ func TestInteropHTTP(t *testing.T) {
 	if d, err := r.Ping(t.Context(), "everything"); err != nil || d <= 0 {
 		t.Errorf("ping: %v, %v", d, err)
 	}
+}
+
+// ownNetwork starts a process in a network namespace of its own.
+func ownNetwork() *syscall.SysProcAttr {
+	attr := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
+	if os.Geteuid() != 0 {
+		attr.Cloneflags |= syscall.CLONE_NEWUSER
+		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
+		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
+	}
+	return attr
 }
 
 // loopbackUp switches on lo, which a new network namespace has switched off.

@@ -39,6 +39,8 @@ var imports = map[string][]string{
 	"mcp/server":        {"tools", "tools/permission"},
 	"mcp/mcptest":       {},
 	"mcp/mcptest/notes": {},
+	// The client that the conformance suite tests is the product's.
+	"mcp/mcptest/conformance": {"mcp", "config", "config/secret", "tools"},
 
 	"runner": {
 		"config", "config/secret", "config/strict", "crew", "mcp", "mcp/gateway", "mcp/server",
