@@ -46,6 +46,9 @@ const (
 	Exit Kind = "exit"
 	// Hang reads nothing, writes nothing and ends only when it is killed.
 	Hang Kind = "hang"
+	// Orphan starts a process that hangs and has its stdin, stdout and stderr,
+	// and exits with status 4.
+	Orphan Kind = "orphan"
 	// Wrapper starts the Standard server as a grandchild which inherits its
 	// stdin and stdout, and waits for it, as npx does.
 	Wrapper Kind = "wrapper"
@@ -83,6 +86,8 @@ func Main() int {
 		return 3
 	case Hang:
 		hang()
+	case Orphan:
+		return runOrphan()
 	case Wrapper:
 		return runWrapper(flags)
 	default:

@@ -55,5 +55,17 @@ func runWrapper(flags []string) int {
 	return 0
 }
 
+// runOrphan leaves a process behind that holds what this one inherited.
+func runOrphan() int {
+	command, args := Command(Hang)
+	cmd := exec.Command(command, args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	if err := cmd.Start(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 4
+}
+
 // environ is the environment of the process, sorted.
 func environ() []string { return slices.Sorted(slices.Values(os.Environ())) }

@@ -28,6 +28,8 @@ type script struct {
 	deaf    bool   // stops to read after the first tools/list
 	stderr  string // a text for stderr at the start
 
+	misbehaving
+
 	changing
 }
 
@@ -65,6 +67,7 @@ func runScripted(flags []string, r io.Reader, w io.Writer) error {
 	fs.StringVar(&s.failure, "failure", "", "error of every call")
 	fs.BoolVar(&s.deaf, "deaf", false, "stop reading after the list")
 	fs.StringVar(&s.stderr, "stderr", "", "text for stderr")
+	s.define(fs)
 	s.flags(fs)
 	if err := fs.Parse(flags); err != nil {
 		return err
@@ -75,6 +78,12 @@ func runScripted(flags []string, r io.Reader, w io.Writer) error {
 	p := &peer{script: s, in: bufio.NewReader(r), out: w}
 	if s.stderr != "" {
 		fmt.Fprintln(os.Stderr, s.stderr)
+	}
+	if s.litter > 0 {
+		if _, err := io.CopyN(w, filler{}, int64(s.litter)); err != nil {
+			return err
+		}
+		fmt.Fprintln(w)
 	}
 	if s.banner != "" {
 		fmt.Fprintln(w, s.banner)
@@ -121,6 +130,9 @@ func (p *peer) read() (message, error) {
 func (p *peer) step() error {
 	m, err := p.read()
 	if err != nil {
+		return err
+	}
+	if done, err := p.misbehave(m); done || err != nil {
 		return err
 	}
 	switch m.Method {
