@@ -155,21 +155,30 @@ func (l *loader) read(path string, at strict.Pos, what string) *strict.Node {
 	return nil
 }
 
+// readFile reads a file, or a pipe that somebody writes to, as a shell's <(…) is.
+// A pipe without a writer would never end, and reads as empty here.
 func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|nonblock, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }() // it was only read
-	if info, err := f.Stat(); err != nil {
+	info, err := f.Stat()
+	switch {
+	case err != nil:
 		return nil, err
-	} else if info.IsDir() {
+	case info.IsDir():
 		return nil, errIsDir
+	case !info.Mode().IsRegular() && info.Mode()&fs.ModeNamedPipe == 0:
+		return nil, errNoFile
 	}
 	return io.ReadAll(io.LimitReader(f, maxBytes+1))
 }
 
-var errIsDir = errors.New("is a directory, not a file")
+var (
+	errIsDir  = errors.New("is a directory, not a file")
+	errNoFile = errors.New("is no regular file")
+)
 
 // reason says in a few words why a file was not read.
 func reason(err error) string {
@@ -179,7 +188,7 @@ func reason(err error) string {
 		return "does not exist"
 	case errors.Is(err, fs.ErrPermission):
 		return "may not be read: permission denied"
-	case errors.Is(err, errIsDir):
+	case errors.Is(err, errIsDir), errors.Is(err, errNoFile):
 		return err.Error()
 	case errors.As(err, &pe):
 		return fmt.Sprintf("cannot be read: %s", pe.Err)

@@ -107,7 +107,7 @@ func (v *validator) variables(inputs Inputs) {
 			if _, ok := values[foldName(name)]; ok {
 				continue
 			}
-			hint := `give it a value, or write \{` + name + `} for the text itself`
+			hint := `give it a value, by --var ` + name + `=… or inputs: in the crew; \{` + name + `} is the text itself`
 			if near := strict.Nearest(name, known); near != "" {
 				hint = "did you mean {" + near + `}? \{` + name + "} is the text itself"
 			}

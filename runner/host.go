@@ -64,6 +64,7 @@ type Host struct {
 	log      *slog.Logger
 	fs       *mount.FS
 	registry *tools.Registry
+	policy   *permission.Policy
 	guard    *permission.Guard
 	servers  *mcp.Sessions
 	models   *models
@@ -91,7 +92,7 @@ func Open(ctx context.Context, cfg Config) (_ *Host, err error) {
 	mounts, mountIssues := mountsOf(cfg)
 	h.fs, err = mount.Open(mounts)
 	issues = append(issues, append(mountIssues, issuesOf(CodeBadMount, err)...)...)
-	policy, err := policyOf(cfg.Settings.Permissions, h.fs.Base())
+	h.policy, err = policyOf(cfg.Settings.Permissions, h.fs.Base())
 	issues = append(issues, issuesOf(CodeBadRule, err)...)
 	h.models, err = newModels(cfg)
 	issues = append(issues, issuesOf(CodeUnknownProfile, err)...)
@@ -113,7 +114,7 @@ func Open(ctx context.Context, cfg Config) (_ *Host, err error) {
 	if err != nil {
 		return nil, err
 	}
-	h.guard = permission.NewGuard(h.registry, policy, cfg.Approver)
+	h.guard = permission.NewGuard(h.registry, h.policy, cfg.Approver)
 	h.guard.Observe = h.observe
 	return h, nil
 }

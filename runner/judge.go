@@ -27,6 +27,7 @@ const (
 	CodeUnsupported = "unsupported" // the crew asks for what this version does not do
 	CodeLoad        = "load"        // the crew's files could not be read
 	CodeUnused      = "unused"      // a variable that no text of the crew mentions
+	CodeDeliverable = "deliverable" // a file that no mount takes
 	CodeVendor      = "vendor"      // a crew names another vendor than the profile that it uses
 	CodeNoMount     = "no-mount"    // the crew requires a mount that is not there
 )
@@ -54,6 +55,7 @@ func (h *Host) Judge(loaded *crew.Crew, loadErr error, inputs crew.Inputs) Verdi
 	}
 	v.Warnings = append(v.Warnings, h.models.vendors(loaded)...)
 	v.Issues = append(v.Issues, h.unmounted(loaded)...)
+	v.Issues = append(v.Issues, h.deliverables(loaded.Expand(inputs))...)
 	unsupported, without := unsupported(loaded)
 	v.Issues = append(v.Issues, unsupported...)
 	v.Warnings = append(v.Warnings, without...)
@@ -132,6 +134,26 @@ func modelsOf(c *crew.Crew) []*crew.LLM {
 		all = append(all, t.LLM)
 	}
 	return slices.DeleteFunc(all, func(l *crew.LLM) bool { return l == nil })
+}
+
+// deliverables finds files that a run could not leave where the crew wants them,
+// which is known before a model is asked for them.
+func (h *Host) deliverables(c *crew.Crew) crew.Issues {
+	var issues crew.Issues
+	for _, t := range c.Tasks {
+		d := t.Deliverable
+		if d == nil || d.Source == "none" || d.Path.V == "" {
+			continue
+		}
+		if err := h.fs.CanWrite(d.Path.V); err != nil {
+			issues = append(issues, crew.Issue{
+				Pos: d.Path.Pos, Code: CodeDeliverable,
+				Message: fmt.Sprintf("tasks.%s.deliverable can't be written: %v", t.Key, err),
+				Hint:    "mount a folder for it: --mount DIR:/ROOT:rw, or mounts: in the settings",
+			})
+		}
+	}
+	return issues
 }
 
 func join(words []string) string { return strings.Join(words, ", ") }

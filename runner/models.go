@@ -38,6 +38,10 @@ func NewModel(ctx context.Context, p config.Profile, credentials Credentials, lo
 			return nil, fmt.Errorf("finding the API key: %w", err)
 		}
 	}
+	vendor := p.Provider == config.ProviderOpenAI || p.Provider == config.ProviderAnthropic
+	if vendor && key.IsZero() && p.BaseURL.IsZero() {
+		return nil, fmt.Errorf("no API key: the vendor's own endpoint wants one (llm.api_key)")
+	}
 	switch p.Provider {
 	case config.ProviderOpenAI:
 		return openai.New(openai.Config{
@@ -171,9 +175,13 @@ type credentials struct {
 	log      *slog.Logger
 }
 
+// Resolve implements [Credentials].
 func (c credentials) Resolve(ctx context.Context, ref secret.Ref) (secret.Value, error) {
 	v, err := secret.Resolve(ctx, ref, secret.Env(c.environ), secret.File{Logger: c.log}, secret.Command{Environ: c.environ})
-	if err != nil {
+	switch {
+	case errors.Is(err, secret.ErrNotFound) && ref.Source == secret.FromEnv:
+		return secret.Value{}, fmt.Errorf("the variable %s is not set: %w", ref.Name, err)
+	case err != nil:
 		return secret.Value{}, err
 	}
 	c.redactor.Add(v)

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"crewhost/config"
 	"crewhost/config/strict"
+	"crewhost/mcp"
 	"crewhost/tools/mount"
 	"crewhost/tools/permission"
 )
@@ -30,7 +33,21 @@ func mountsOf(cfg Config) ([]mount.Mount, strict.Issues) {
 	fail := func(pos strict.Pos, message string) {
 		issues = append(issues, strict.Issue{Pos: pos, Code: CodeBadMount, Message: message})
 	}
-	var given, mounts []mount.Mount
+	var mounts []mount.Mount
+	take := func(m mount.Mount, pos strict.Pos) {
+		if m.Rights.CanWrite() {
+			_ = os.Mkdir(m.Physical, 0o755) // what is wrong is reported below
+		}
+		if info, err := os.Stat(m.Physical); err != nil || !info.IsDir() {
+			what := "is not a folder"
+			if errors.Is(err, fs.ErrNotExist) {
+				what = "does not exist"
+			}
+			fail(pos, fmt.Sprintf("mount %q: the folder %s %s", m.String(), m.Physical, what))
+			return
+		}
+		mounts = append(mounts, m)
+	}
 	roots := map[string]string{}
 	for _, spec := range cfg.Mounts {
 		m, err := mount.Parse(spec)
@@ -43,7 +60,7 @@ func mountsOf(cfg Config) ([]mount.Mount, strict.Issues) {
 			continue
 		}
 		roots[m.Virtual] = spec
-		given = append(given, m.In(cfg.Dir))
+		take(m.In(cfg.Dir), strict.Pos{File: "--mount"})
 	}
 	for _, s := range cfg.Settings.Mounts {
 		m, err := mount.Parse(s.Spec)
@@ -52,13 +69,7 @@ func mountsOf(cfg Config) ([]mount.Mount, strict.Issues) {
 			continue
 		}
 		if _, replaced := roots[m.Virtual]; !replaced {
-			mounts = append(mounts, m.In(s.Base))
-		}
-	}
-	mounts = append(mounts, given...)
-	for _, m := range mounts {
-		if m.Rights.CanWrite() {
-			_ = os.Mkdir(m.Physical, 0o755) // opening the mount reports whatever is wrong
+			take(m.In(s.Base), s.Pos)
 		}
 	}
 	return mounts, issues
@@ -128,3 +139,27 @@ func (h *Host) CheckModel(ctx context.Context) (string, error) {
 
 // Mounts returns the mounts, sorted by virtual path.
 func (h *Host) Mounts() []mount.Mount { return h.fs.Mounts() }
+
+// IdleRules says which rules of the policy fit no tool that is there, a line each:
+// a deny rule with a slip in its name protects nothing. Rules about a server that
+// could not be connected are left alone.
+func (h *Host) IdleRules() []string {
+	var offered []permission.Request
+	for _, d := range h.registry.Definitions() {
+		r := permission.Request{Tool: d.Name, Server: d.Server}
+		if d.Server != "" {
+			r.ServerTool = d.ServerName()
+		}
+		offered = append(offered, r)
+	}
+	var lines []string
+	for _, rule := range h.policy.Idle(offered) {
+		absent := slices.ContainsFunc(h.Servers(), func(r mcp.ServerReport) bool {
+			return r.State != mcp.StateConnected && strings.HasPrefix(rule.Pattern, "mcp__"+r.Name)
+		})
+		if !absent {
+			lines = append(lines, fmt.Sprintf("the permission rule %s fits no tool", rule))
+		}
+	}
+	return lines
+}

@@ -138,9 +138,6 @@ func newSession(ctx *cli.Context, c *console, anchor string) (*session, error) {
 	}
 	s.settings = settings
 	c.redactor.Add(settings.Secrets()...)
-	for _, w := range settings.Warnings {
-		s.progress.warn(w)
-	}
 	if settings.Path != "" {
 		s.log.Info("using settings", "file", settings.Path)
 	}
@@ -160,6 +157,9 @@ func (s *session) open(ctx *cli.Context) (*runner.Host, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return nil, fmt.Errorf("finding the working directory: %w", err)
+	}
+	for _, w := range s.settings.Warnings {
+		s.progress.warn(w)
 	}
 	person := newPerson(s.console, s.progress, mode)
 	host, err := runner.Open(ctx.Context, runner.Config{
@@ -181,6 +181,9 @@ func (s *session) open(ctx *cli.Context) (*runner.Host, error) {
 		return nil, err
 	}
 	s.progress.skipped(host.Servers())
+	for _, w := range host.IdleRules() {
+		s.progress.warn(w)
+	}
 	return host, nil
 }
 

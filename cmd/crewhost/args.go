@@ -20,8 +20,16 @@ func arrange(app *cli.App, args []string) []string {
 	if len(args) > 0 && args[len(args)-1] == completionFlag {
 		return args // a shell asks what may follow: the order is its question
 	}
-	if len(args) > 0 && !strings.HasPrefix(args[0], "-") && app.Command(args[0]) == nil && isCrew(args[0]) {
-		args = append([]string{"run"}, args...)
+	if len(args) > 0 && app.Command(args[0]) == nil {
+		switch {
+		case args[0] == "help":
+			args = append(slices.Clone(args[1:]), "--help")
+		case args[0] == "--version":
+			args = []string{"version"}
+		case isHelp(args[0]):
+		case strings.HasPrefix(args[0], "-"), isCrew(args[0]): // flags of run, or a crew
+			args = append([]string{"run"}, args...)
+		}
 	}
 	command, depth := find(app.Commands, args)
 	if command == nil {
@@ -36,7 +44,7 @@ func arrange(app *cli.App, args []string) []string {
 			i = len(args)
 		case len(arg) < 2 || arg[0] != '-':
 			rest = append(rest, arg)
-		case arg == "-h" || arg == "-help" || arg == "--help":
+		case isHelp(arg):
 			return append(args[:depth:depth], arg)
 		default:
 			flags = append(flags, arg)
@@ -51,6 +59,8 @@ func arrange(app *cli.App, args []string) []string {
 	}
 	return slices.Concat(args[:depth], flags, rest)
 }
+
+func isHelp(arg string) bool { return arg == "-h" || arg == "-help" || arg == "--help" }
 
 // find returns the command that args name and how many words name it.
 func find(commands []*cli.Command, args []string) (*cli.Command, int) {

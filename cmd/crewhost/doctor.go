@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"text/tabwriter"
 
@@ -75,8 +76,12 @@ func (d *diagnosis) examine(ctx *cli.Context, c *console, anchor string) {
 	} else {
 		d.add("settings", fine, "%s", s.settings.Path)
 	}
+	for _, w := range s.settings.Warnings {
+		d.add("settings", doubt, "%s", w)
+	}
 	d.policy(s.settings.Permissions, c.terminal, ctx.String(approveFlag))
 
+	s.progress.w = io.Discard // each line is a finding below
 	host, err := s.open(ctx)
 	if err != nil {
 		d.servers(inOrder(s.progress.reports(), s.settings.MCP.Servers))
@@ -91,7 +96,10 @@ func (d *diagnosis) examine(ctx *cli.Context, c *console, anchor string) {
 	if name, err := host.CheckModel(ctx.Context); err != nil {
 		d.add("model", broken, "%v", err)
 	} else {
-		d.add("model", fine, "%s", name)
+		d.add("model", fine, "%s (not called)", name)
+	}
+	for _, w := range host.IdleRules() {
+		d.add("policy", doubt, "%s", w)
 	}
 	for _, m := range host.Mounts() {
 		d.add("mount "+m.Virtual, fine, "%s", m.Rights)

@@ -38,6 +38,7 @@ func main() {
 		in: os.Stdin, out: os.Stdout, err: stderr,
 		environ:  os.Environ(),
 		redactor: redactor,
+		show:     term.IsTerminal(int(os.Stdout.Fd())),
 		terminal: term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd())),
 	}
 	code := start(c, os.Args[1:])
@@ -54,6 +55,7 @@ type console struct {
 	out, err io.Writer
 	environ  []string
 	redactor *secret.Redactor // of err: what it knows is masked there
+	show     bool             // stdout is a terminal: what a model wrote is shown, not obeyed
 	terminal bool             // a person can be asked on stdin and stderr
 }
 
@@ -65,7 +67,7 @@ func start(c *console, args []string) int {
 	defer cancel()
 
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
 
 	var interrupted atomic.Bool

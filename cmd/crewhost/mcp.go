@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"crewhost/config"
 	"crewhost/mcp"
 	"crewhost/runner"
 	"crewhost/tools"
@@ -47,7 +49,7 @@ func mcpCommand(c *console) *cli.Command {
 				Usage:     "measure how long each server takes to answer a ping",
 				ArgsUsage: "[SERVER…]",
 				Flags:     append(hostFlags(), formatFlagOf("text", "json")),
-				Action:    func(ctx *cli.Context) error { return withHost(ctx, c, "", mcpPing) },
+				Action:    func(ctx *cli.Context) error { return pingServers(ctx, c) },
 			},
 		},
 		Action: func(ctx *cli.Context) error {
@@ -82,20 +84,18 @@ func withHost(ctx *cli.Context, c *console, crew string, f func(*cli.Context, *r
 	return f(ctx, host, out)
 }
 
-// known refuses the names of servers that the settings do not have.
-func known(host *runner.Host, names []string) error {
-	for _, name := range names {
-		if !slices.ContainsFunc(host.Servers(), func(r mcp.ServerReport) bool { return r.Name == name }) {
-			return usagef("the settings have no MCP server %q", name)
-		}
-	}
-	return nil
-}
-
+// mcpTools lists the tools of all servers, or of those that are named, which
+// then must be there.
 func mcpTools(ctx *cli.Context, host *runner.Host, out *output) error {
 	names := ctx.Args().Slice()
-	if err := known(host, names); err != nil {
-		return err
+	for _, name := range names {
+		i := slices.IndexFunc(host.Servers(), func(r mcp.ServerReport) bool { return r.Name == name })
+		if i < 0 {
+			return usagef("the settings have no MCP server %q", name)
+		}
+		if err := host.Servers()[i].Err; err != nil {
+			return usagef("MCP server %q could not be connected", name)
+		}
 	}
 	var defs []tools.Definition
 	for _, d := range host.Tools() {
@@ -152,11 +152,40 @@ func mcpCall(ctx *cli.Context, host *runner.Host, out *output, call tools.Call) 
 	return nil
 }
 
-func mcpPing(ctx *cli.Context, host *runner.Host, out *output) error {
-	names := ctx.Args().Slice()
-	if err := known(host, names); err != nil {
+// pingServers connects the servers that are named, or all, and no others, and
+// pings them.
+func pingServers(ctx *cli.Context, c *console) (err error) {
+	out, err := outputOf(ctx, c)
+	if err != nil {
 		return err
 	}
+	anchor, err := anchorOf("")
+	if err != nil {
+		return err
+	}
+	s, err := newSession(ctx, c, anchor)
+	if err != nil {
+		return err
+	}
+	if names := ctx.Args().Slice(); len(names) > 0 {
+		for _, name := range names {
+			if !slices.ContainsFunc(s.settings.MCP.Servers, func(s config.Server) bool { return s.Name == name }) {
+				return usagef("the settings have no MCP server %q", name)
+			}
+		}
+		s.settings.MCP.Servers = slices.DeleteFunc(s.settings.MCP.Servers, func(s config.Server) bool {
+			return !slices.Contains(names, s.Name)
+		})
+	}
+	host, err := s.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer closeHost(host, &err)
+	return ping(ctx.Context, host, out)
+}
+
+func ping(ctx context.Context, host *runner.Host, out *output) error {
 	type answer struct {
 		Server string  `json:"server"`
 		Millis float64 `json:"pingMs,omitempty"`
@@ -165,11 +194,8 @@ func mcpPing(ctx *cli.Context, host *runner.Host, out *output) error {
 	answers := []answer{}
 	failed := 0
 	for _, r := range host.Servers() {
-		if len(names) > 0 && !slices.Contains(names, r.Name) {
-			continue
-		}
 		a := answer{Server: r.Name}
-		d, err := host.Ping(ctx.Context, r.Name)
+		d, err := host.Ping(ctx, r.Name)
 		if err != nil {
 			a.Error = out.reason(err)
 			failed++

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strings"
+	"unicode"
 
 	"github.com/urfave/cli/v2"
 
@@ -21,6 +23,7 @@ import (
 type output struct {
 	out, err io.Writer
 	json     bool
+	show     bool                // out is a terminal
 	mask     func(string) string // hides the secrets of the settings
 }
 
@@ -30,11 +33,25 @@ func outputOf(ctx *cli.Context, c *console) (*output, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &output{out: c.out, err: c.err, json: format == "json", mask: c.redactor.Redact}, nil
+	return &output{out: c.out, err: c.err, json: format == "json", mask: c.redactor.Redact, show: c.show}, nil
 }
 
 // reason is an error on stdout, which nobody else masks.
 func (o *output) reason(err error) string { return o.mask(oneLine(err.Error())) }
+
+// foreign is a text that a model or a server wrote. A terminal gets it without
+// the control characters that it would obey; a file or a pipe gets it as it is.
+func (o *output) foreign(s string) string {
+	if !o.show {
+		return s
+	}
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) {
+			return -1
+		}
+		return r
+	}, s)
+}
 
 func (o *output) encode(v any) error {
 	enc := json.NewEncoder(o.out)
@@ -144,8 +161,9 @@ func jsonIssues(issues crew.Issues) []jsonIssue {
 }
 
 // verdict prints what the host thinks of a crew, and returns an error where
-// that is not good. The text forms of the first lines are Orkeon's.
-func (o *output) verdict(target string, v runner.Verdict) error {
+// that is not good. The text forms of the first lines, for who asked for a verdict
+// (judging) and not for a run, are Orkeon's.
+func (o *output) verdict(target string, v runner.Verdict, judging bool) error {
 	path, err := filepath.Abs(target)
 	if err != nil {
 		path = target
@@ -174,7 +192,9 @@ func (o *output) verdict(target string, v runner.Verdict) error {
 		}
 		return o.text("VALIDATION OK: %s (agents=%d, tasks=%d, tools resolved=%d)\n", path, v.Agents, v.Tasks, v.Tools)
 	}
-	fmt.Fprintf(o.err, "VALIDATION FAILED: %s\n", path)
+	if judging {
+		fmt.Fprintf(o.err, "VALIDATION FAILED: %s\n", path)
+	}
 	for _, issue := range v.Issues {
 		fmt.Fprintln(o.err, oneLine(issue.Error()))
 	}
@@ -220,10 +240,11 @@ func (o *output) run(result *runner.Output, failure error) error {
 		if failure != nil {
 			return nil
 		}
-		return o.text("%s\n", result.Final)
+		return o.text("%s\n", o.foreign(result.Final))
 	}
 	r := jsonRun{OK: failure == nil, Final: result.Final, Tasks: []jsonTask{}, Usage: usageOf(result.Usage), Millis: result.Took.Milliseconds()}
 	if failure != nil {
+		r.Final = "" // what some other task had said is no result
 		r.Error = o.reason(failure)
 	}
 	for _, t := range result.Tasks {
@@ -249,7 +270,7 @@ func (o *output) content(res tools.Result) error {
 		var err error
 		switch {
 		case c.Text != "":
-			err = o.text("%s\n", c.Text)
+			err = o.text("%s\n", o.foreign(c.Text))
 		case c.URI != "":
 			err = o.text("[%s %s]\n", c.Kind, oneLine(c.URI))
 		case len(c.Data) > 0:

@@ -123,7 +123,7 @@ func (p *progress) event(e event.Event) {
 		p.mu.Unlock()
 		outcome, colour := "done", grey
 		if e.Success != nil && !*e.Success {
-			outcome, colour = "error", yellow
+			outcome, colour = "error: "+e.Error, yellow
 		}
 		from := ""
 		if e.Server != "" {
@@ -139,6 +139,11 @@ func (p *progress) event(e event.Event) {
 func (p *progress) finished(result *runner.Output, err error) {
 	if result == nil {
 		return
+	}
+	for _, t := range result.Tasks {
+		if t.File != "" {
+			p.step(green, "  ", fmt.Sprintf("task %s left %s", t.Task, t.File))
+		}
 	}
 	colour, word := green, "run finished"
 	if err != nil {

@@ -84,7 +84,7 @@ func runCrew(ctx *cli.Context, c *console) (err error) {
 		return err
 	}
 	if ctx.Bool("validate") || len(verdict.Issues) > 0 {
-		return out.verdict(target, verdict)
+		return out.verdict(target, verdict, ctx.Bool("validate"))
 	}
 	for _, w := range verdict.Warnings {
 		s.progress.warn(w.Error())

@@ -126,6 +126,7 @@ func (c Command) Lookup(ctx context.Context, ref Ref) (v Value, ok bool, err err
 	cmd := exec.CommandContext(ctx, ref.Name, ref.Args...)
 	cmd.Env = c.Environ
 	cmd.WaitDelay = time.Second // a grandchild may hold the pipe
+	ownGroup(cmd)
 	out := bounded{stop: cancel}
 	cmd.Stdout = &out
 	if err := cmd.Run(); err != nil {

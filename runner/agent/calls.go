@@ -132,11 +132,22 @@ func (r *run) call(ctx context.Context, c *call) {
 		res = tools.Failure(hostFailure(err))
 		returned.Error = excerpt(line(err.Error(), ""), 500)
 	case res.IsError:
-		returned.Error = "the tool reported an error"
+		returned.Error = excerpt(line(resultText(res), "the tool reported an error without a word"), 500)
+	case c.tool.def.Name == humanInput:
+		r.heard.Store(true)
 	}
 	returned.Success = new(!res.IsError)
 	c.result = r.limits.message(c.id, res, r.limits.resultChars(c.tool.def.Name))
 	r.emit(returned)
+}
+
+// resultText joins the texts of a result.
+func resultText(res tools.Result) string {
+	var texts []string
+	for _, c := range res.Content {
+		texts = append(texts, c.Text)
+	}
+	return strings.Join(texts, " ")
 }
 
 // hostFailure is what the model reads of a call that the host could not carry

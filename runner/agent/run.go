@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"crewhost/runner/event"
@@ -35,6 +36,7 @@ type run struct {
 	alike     int    // turns that failed alike, in a row
 	failure   string // how the last turn failed
 	revisions int
+	heard     atomic.Bool // a person has answered the agent
 }
 
 // Run does a task and returns the agent's answer. Where it does not come to
@@ -291,10 +293,7 @@ func mimicsCall(text string) bool {
 
 // finish ends the task, unless the answer is refused and may be revised.
 func (r *run) finish(ctx context.Context, msg llm.Message, answer string) (string, bool, error) {
-	if r.in.Accept == nil {
-		return answer, true, nil
-	}
-	err := r.in.Accept(ctx, answer)
+	err := r.accept(ctx, answer)
 	switch {
 	case err == nil:
 		return answer, true, nil
@@ -308,6 +307,18 @@ func (r *run) finish(ctx context.Context, msg llm.Message, answer string) (strin
 	r.notice("the answer is handed back: %s", line(err.Error(), ""))
 	r.history.add(msg, llm.User(fmt.Sprintf("This can't be taken as the answer: %s. Mend that, then answer again, whole.", strings.TrimRight(err.Error(), ". \n"))))
 	return "", false, nil
+}
+
+// accept judges an answer. A task with humanInput is not done before a person
+// has been asked: that the prompt says so is no proof that it happened.
+func (r *run) accept(ctx context.Context, answer string) error {
+	if r.in.Task.HumanInput && r.set.holds(humanInput) && !r.heard.Load() {
+		return fmt.Errorf("the task wants a person's word first (humanInput), and no person has answered %s", r.set.wireName(humanInput))
+	}
+	if r.in.Accept == nil {
+		return nil
+	}
+	return r.in.Accept(ctx, answer)
 }
 
 func (r *run) emit(e event.Event) {

@@ -502,3 +502,25 @@ func FuzzPaths(f *testing.F) {
 		}
 	})
 }
+
+// CanWrite says beforehand what WriteFile would say, and leaves nothing behind.
+func TestCanWrite(t *testing.T) {
+	dir := t.TempDir()
+	fsys, err := mount.Open([]mount.Mount{
+		{Physical: dir, Virtual: "/out", Rights: mount.ReadWrite, Subs: []mount.Sub{{Path: "kept", Rights: mount.ReadOnly}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fsys.Close()
+	for name, ok := range map[string]bool{
+		"/out/a/b/c.md": true, "c.md": true, "/out/kept/c.md": false, "/elsewhere/c.md": false, "/out": false,
+	} {
+		if err := fsys.CanWrite(name); (err == nil) != ok {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left %v, %v", left, err)
+	}
+}

@@ -223,6 +223,14 @@ func list(p place) ([]Entry, error) {
 	return entries, nil
 }
 
+// CanWrite reports, as an error, why the file of that name could not be written:
+// no mount holds it, its mount is read-only, something else is there. It changes
+// nothing, and a disk may still be full afterwards.
+func (f *FS) CanWrite(name string) error {
+	_, err := f.writable(name)
+	return wrap("write", name, err)
+}
+
 // writable resolves name for a change of its content.
 func (f *FS) writable(name string) (place, error) {
 	p, err := f.resolve(name, true)

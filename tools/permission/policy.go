@@ -81,6 +81,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Verdict is what a policy says to a call.
@@ -220,6 +221,27 @@ func (p *Policy) Decide(r Request) Decision {
 		v = Ask
 	}
 	return Decision{Verdict: v, Reason: fmt.Sprintf("no rule matches, and the default is %s", v)}
+}
+
+// Idle returns the rules whose names fit none of the offered tools, in the order
+// deny, ask, allow: a name that is written wrongly protects nothing. Arguments are
+// not looked at.
+func (p *Policy) Idle(offered []Request) []Rule {
+	if p == nil {
+		return nil
+	}
+	var idle []Rule
+	for _, c := range p.classes {
+		for i := range c.rules {
+			if !slices.ContainsFunc(offered, func(r Request) bool {
+				m := matcher{request: r}
+				return m.named(&c.rules[i])
+			}) {
+				idle = append(idle, c.rules[i].source)
+			}
+		}
+	}
+	return idle
 }
 
 // Headless returns the answer to Ask where nobody can be asked: Allow or Deny.

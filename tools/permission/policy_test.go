@@ -3,6 +3,7 @@ package permission_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -420,4 +421,27 @@ func FuzzPolicy(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A rule that fits no tool is found, whatever its conditions; one that fits by its
+// server is not.
+func TestIdleRules(t *testing.T) {
+	p := mustPolicy(t, permission.Config{
+		Deny:  rules("shel", "shell:command=rm *"),
+		Ask:   rules("mcp__files__delete_*", "mcp__gone__*"),
+		Allow: rules("mcp__files", "file_*:path=/x/**", "raed"),
+	})
+	var idle []string
+	for _, r := range p.Idle([]permission.Request{
+		{Tool: "shell"}, {Tool: "file_read"},
+		{Tool: "delete_all", Server: "files", ServerTool: "delete_all"},
+	}) {
+		idle = append(idle, r.Pattern)
+	}
+	if want := []string{"shel", "mcp__gone__*", "raed"}; !slices.Equal(idle, want) {
+		t.Errorf("idle %q, want %q", idle, want)
+	}
+	if idle := (*permission.Policy)(nil).Idle(nil); idle != nil {
+		t.Errorf("a nil policy has %v", idle)
+	}
 }
