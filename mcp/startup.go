@@ -34,9 +34,9 @@ type Options struct {
 	// Environ is the environment that servers' processes inherit a part of, as
 	// NAME=value lines. Nil means this process's own.
 	Environ []string
-	// Browse sends a person to a URL where a server wants a login, and returns when
-	// they are on their way. Nil, as in a run: nobody is sent anywhere, and such a
-	// server fails with a line that says what to do (O20).
+	// Browse sends a person to a URL of loopback where a server wants a login, and
+	// returns when they are on their way. Nil, as in a run: nobody is sent anywhere,
+	// and such a server fails with a line that says what to do (O20).
 	Browse func(ctx context.Context, url string) error
 	// OnReport, if set, is called as each server is connected or has failed,
 	// one call at a time. Names are registered after all of them.

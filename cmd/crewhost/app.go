@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"crewhost/config"
+	"crewhost/mcp"
 	"crewhost/mcp/child"
 	"crewhost/runner"
 )
@@ -131,7 +132,10 @@ func newSession(ctx *cli.Context, c *console, anchor string) (*session, error) {
 		CrewDir:       anchor,
 		UserConfigDir: userConfigDir(c.environ),
 		Environ:       c.environ,
-		Reserved:      []string{child.TreeVariable}, // of a crewhost that started this one
+		Reserved: []string{
+			child.TreeVariable, // of a crewhost that started this one
+			mcp.KeyVariable,
+		},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("settings: %w", err)

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,7 +29,19 @@ func TestMain(m *testing.M) {
 			os.Args = slices.Insert(os.Args, 1, "mcptest-server")
 			os.Exit(mcptest.Main())
 		},
+		// A browser, as Linux and macOS open it.
+		"xdg-open": visit,
+		"open":     visit,
 	})
+}
+
+// visit is somebody who agrees to everything: it goes where it is sent.
+func visit() {
+	resp, err := http.Get(os.Args[1])
+	if err != nil {
+		os.Exit(exitFailed)
+	}
+	_ = resp.Body.Close()
 }
 
 // TestScripts runs the command line as people do: each script in
@@ -40,6 +54,15 @@ func TestScripts(t *testing.T) {
 		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, ".config"))
+			env.Setenv("CONFIG", filepath.Join(env.WorkDir, ".config"))
+			handler, err := mcptest.Handler("-tools", "echo")
+			if err != nil {
+				return err
+			}
+			protected := httptest.NewServer(mcptest.Protect(handler))
+			env.Defer(protected.Close)
+			env.Setenv("PROTECTED_URL", protected.URL+"/mcp")
+			env.Setenv("CLIENT_SECRET", mcptest.ProtectedSecret)
 			return nil
 		},
 	})

@@ -51,10 +51,12 @@ func mcpCommand(c *console) *cli.Command {
 				Flags:     append(hostFlags(), formatFlagOf("text", "json")),
 				Action:    func(ctx *cli.Context) error { return pingServers(ctx, c) },
 			},
+			loginCommand(c),
+			logoutCommand(c),
 		},
 		Action: func(ctx *cli.Context) error {
 			if word := ctx.Args().First(); word != "" {
-				return usagef("mcp: unknown command %q; it knows tools, call and ping", word)
+				return usagef("mcp: unknown command %q; it knows tools, call, ping, login and logout", word)
 			}
 			return cli.ShowSubcommandHelp(ctx)
 		},

@@ -30,8 +30,9 @@ type Config struct {
 	Redactor *secret.Redactor
 	// Base carries the requests to OAuth endpoints, and the question of a login.
 	Base http.RoundTripper
-	// Browse sends a person to a URL, and returns when they are on their way; the
-	// answer comes to a listener on loopback. Nil: nobody is sent anywhere.
+	// Browse sends a person to a URL, and returns when they are on their way. It is
+	// one of loopback, which leads to the authorization server, and where the
+	// answer comes back to. Nil: nobody is sent anywhere.
 	Browse func(ctx context.Context, url string) error
 	// Warn is told in a line what went wrong and does no harm yet: that tokens
 	// were not stored. Nil: nobody is.

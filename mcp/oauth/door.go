@@ -2,6 +2,7 @@ package oauth
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/subtle"
 	"errors"
 	"fmt"
@@ -11,18 +12,23 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // callbackPath is where the browser comes back to.
 const callbackPath = "/callback"
 
-// A door is the listener on loopback that the browser brings the answer to.
+// A door is the listener on loopback that the browser is sent out from, and
+// brings the answer to. That it leads out, too, makes for an address that is short,
+// and that says nothing of the server.
 type door struct {
 	listener net.Listener
 	server   *http.Server
 	serving  sync.WaitGroup
 	state    string
+	out      string // path of the way out, which nobody guesses
+	there    atomic.Pointer[string]
 	answers  chan redirected
 }
 
@@ -38,8 +44,9 @@ func listen(port int, state string) (*door, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listening for the answer: %w", err)
 	}
-	d := &door{listener: l, state: state, answers: make(chan redirected, 1)}
+	d := &door{listener: l, state: state, out: "/" + rand.Text(), answers: make(chan redirected, 1)}
 	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+d.out, d.leave)
 	mux.HandleFunc("GET "+callbackPath, d.answer)
 	d.server = &http.Server{
 		Handler:           mux,
@@ -54,6 +61,23 @@ func listen(port int, state string) (*door, error) {
 
 // url is the redirect URI. It says 127.0.0.1, as RFC 8252 recommends in 8.3.
 func (d *door) url() string { return "http://" + d.listener.Addr().String() + callbackPath }
+
+// leadTo says where the way out leads, and returns the URL where it begins.
+func (d *door) leadTo(u string) string {
+	d.there.Store(&u)
+	return "http://" + d.listener.Addr().String() + d.out
+}
+
+func (d *door) leave(w http.ResponseWriter, r *http.Request) {
+	there := d.there.Load()
+	if there == nil {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Referrer-Policy", "no-referrer")
+	http.Redirect(w, r, *there, http.StatusFound)
+}
 
 // answer takes the answer. One without the state is somebody else's, and costs
 // the person nothing.

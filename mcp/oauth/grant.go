@@ -144,7 +144,7 @@ func (a *Authorizer) authorizationCode(ctx context.Context, p place, r Record) (
 		q.Set("scope", strings.Join(r.Scopes, " "))
 	}
 	u.RawQuery = q.Encode()
-	if err := a.cfg.Browse(ctx, u.String()); err != nil {
+	if err := a.cfg.Browse(ctx, door.leadTo(u.String())); err != nil {
 		return Record{}, fmt.Errorf("sending somebody to the browser: %w", err)
 	}
 	got, err := door.wait(ctx)
