@@ -93,9 +93,11 @@ type outcome struct {
 func (p *probing) connect(ctx context.Context, version string) (*sdk.ClientSession, error) {
 	p.ex.connecting = true
 	client := sdk.NewClient(p.session.identityOfClient(), &sdk.ClientOptions{
-		Capabilities:                &sdk.ClientCapabilities{},
+		Capabilities:                p.session.capabilities(),
+		MultiRoundTrip:              &sdk.MultiRoundTripOptions{Disabled: true}, // see converse
 		ProgressNotificationHandler: p.session.progressed,
 	})
+	client.AddReceivingMiddleware(p.session.serve)
 	client.AddSendingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
 		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 			switch method {
@@ -168,7 +170,7 @@ func (p *probing) probe(ctx context.Context, next sdk.MethodHandler, req sdk.Req
 		Params: &sdk.InitializeParams{
 			ProtocolVersion: newestLegacy,
 			ClientInfo:      p.session.identityOfClient(),
-			Capabilities:    &sdk.ClientCapabilities{},
+			Capabilities:    p.session.capabilities(),
 		},
 	})
 	select {

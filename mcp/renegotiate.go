@@ -167,7 +167,7 @@ func (s *session) discoverAgain(ctx context.Context, next sdk.MethodHandler, cs 
 func (s *session) initializeAgain(ctx context.Context, next sdk.MethodHandler, cs *sdk.ClientSession, version string) string {
 	ctx, _ = withExchange(ctx)
 	res, err := next(ctx, methodInitialize, &sdk.ClientRequest[*sdk.InitializeParams]{Session: cs, Params: &sdk.InitializeParams{
-		ProtocolVersion: version, ClientInfo: s.identityOfClient(), Capabilities: &sdk.ClientCapabilities{},
+		ProtocolVersion: version, ClientInfo: s.identityOfClient(), Capabilities: s.capabilities(),
 	}})
 	if err != nil {
 		return ""

@@ -162,8 +162,11 @@ func (s *eventStream) message(e *event) jsonrpc.Message {
 	if !ok || len(msgs) != 1 {
 		return nil
 	}
-	if resp, ok := msgs[0].(*jsonrpc.Response); ok {
-		s.done = s.calls.settle(resp) || s.done
+	switch msg := msgs[0].(type) {
+	case *jsonrpc.Response:
+		s.done = s.calls.settle(msg) || s.done
+	case *jsonrpc.Request:
+		reduceRequest(msg)
 	}
 	return msgs[0]
 }

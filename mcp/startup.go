@@ -38,6 +38,14 @@ type Options struct {
 	// returns when they are on their way. Nil, as in a run: nobody is sent anywhere,
 	// and such a server fails with a line that says what to do (O20).
 	Browse func(ctx context.Context, url string) error
+	// Respondent answers what servers ask (O19); nil: what the settings declare
+	// is answered, and everything else declined.
+	Respondent Respondent
+	// Sampler asks the model for servers whose settings allow it; nil: none is
+	// asked.
+	Sampler Sampler
+	// Roots are the folders that servers are told of whose settings allow it.
+	Roots []Root
 	// OnReport, if set, is called as each server is connected or has failed,
 	// one call at a time. Names are registered after all of them.
 	OnReport func(ServerReport)
@@ -71,6 +79,7 @@ type Sessions struct {
 	sessions []*session // in the settings' order
 	names    *names
 	guard    *child.Guard
+	own      []string // tools that are not of one server
 
 	close    sync.Once
 	closeErr error
@@ -131,6 +140,14 @@ func Startup(ctx context.Context, cfg config.MCP, reg *tools.Registry, opts Opti
 	if len(failed) > 0 {
 		return all, errors.Join(&RequiredError{Failed: failed}, all.Close())
 	}
+	if cfg.ResourceTools { // before the servers' own, as other built-in tools are (O12)
+		for _, t := range all.resourceTools() {
+			if err := reg.Add(t); err != nil {
+				return all, errors.Join(err, all.Close())
+			}
+			all.own = append(all.own, t.def.Name)
+		}
+	}
 	for _, s := range all.sessions {
 		s.publish()
 	}
@@ -180,6 +197,9 @@ func newSession(server config.Server, cfg config.MCP, opts Options) *session {
 	for _, v := range server.Env {
 		texts = append(texts, v.Value)
 		m.add(v.Value.Reveal())
+	}
+	for _, v := range server.Answers {
+		texts = append(texts, v.Value)
 	}
 	for _, v := range server.Headers {
 		value := v.Value.Reveal()
@@ -272,6 +292,9 @@ func (all *Sessions) Ping(ctx context.Context, server string) (time.Duration, er
 func (all *Sessions) Close() error {
 	all.close.Do(func() {
 		all.names.close()
+		for _, name := range all.own {
+			all.names.registry.Remove(name)
+		}
 		errs := make([]error, len(all.sessions)+1)
 		var running sync.WaitGroup
 		for i, s := range all.sessions {

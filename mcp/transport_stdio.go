@@ -127,8 +127,11 @@ func (p *pipe) Read(context.Context) (jsonrpc.Message, error) {
 	if err != nil {
 		return nil, p.broken(err)
 	}
-	if resp, ok := msg.(*jsonrpc.Response); ok {
-		p.calls.settle(resp)
+	switch msg := msg.(type) {
+	case *jsonrpc.Response:
+		p.calls.settle(msg)
+	case *jsonrpc.Request:
+		reduceRequest(msg)
 	}
 	return msg, nil
 }

@@ -39,6 +39,9 @@ type script struct {
 //   - slow: no answer until the call is cancelled, and then a late one
 //   - pinged: pings the client in the middle of the call, with id "hb-2", and
 //     answers with what came back
+//   - asks: {"request":{"method":…,"params":…},"late":false}: sends the request
+//     with id "q-1" in the middle of the call and answers with what came back;
+//     if late, sends it after the next ping instead
 //   - huge: {"bytes":n}: a line of about n bytes with its id at the end
 //
 // and those of changing.go.
@@ -107,6 +110,7 @@ type peer struct {
 	seen  []string        // lines received
 	slow  json.RawMessage // id of the slow call, if one waits
 	pages int
+	late  string // a request to send after the next ping
 }
 
 type message struct {
@@ -139,7 +143,7 @@ func (p *peer) step() error {
 	case "initialize":
 		return p.initialize(m)
 	case "ping":
-		return p.result(m.ID, `{}`)
+		return p.ponged(m.ID)
 	case "tools/list":
 		return p.tools(m)
 	case "tools/call":
@@ -264,6 +268,8 @@ func (p *peer) call(m message) error {
 			return err
 		}
 		return p.text(m.ID, p.seen[len(p.seen)-1])
+	case params.Name == "asks":
+		return p.asks(m.ID, params.Arguments)
 	case params.Name == "huge":
 		var in struct{ Bytes int }
 		if err := json.Unmarshal(params.Arguments, &in); err != nil {
@@ -276,6 +282,47 @@ func (p *peer) call(m message) error {
 		return p.result(m.ID, p.reply)
 	}
 	return p.text(m.ID, string(params.Arguments))
+}
+
+// ponged answers a ping, and asks what is still to be asked.
+func (p *peer) ponged(id json.RawMessage) error {
+	if err := p.result(id, `{}`); err != nil || p.late == "" {
+		return err
+	}
+	request := p.late
+	p.late = ""
+	if err := p.send(request); err != nil {
+		return err
+	}
+	_, err := p.read()
+	return err
+}
+
+// asks asks the client something of the client.
+func (p *peer) asks(id, arguments json.RawMessage) error {
+	var in struct {
+		Request map[string]json.RawMessage
+		Late    bool
+	}
+	if err := json.Unmarshal(arguments, &in); err != nil {
+		return err
+	}
+	in.Request["jsonrpc"], in.Request["id"] = json.RawMessage(`"2.0"`), json.RawMessage(`"q-1"`)
+	data, err := json.Marshal(in.Request)
+	if err != nil {
+		return err
+	}
+	if in.Late {
+		p.late = string(data)
+		return p.text(id, "asked later")
+	}
+	if err := p.send(string(data)); err != nil {
+		return err
+	}
+	if _, err := p.read(); err != nil {
+		return err
+	}
+	return p.text(id, p.seen[len(p.seen)-1])
 }
 
 // huge writes a result of about n bytes, in steps of 64 KiB, without holding

@@ -26,6 +26,15 @@ type Answer struct {
 	Reason string
 }
 
+// Scoped is a tool of the host whose calls each concern one MCP server, which
+// their arguments name. The policy judges such a call as one of a tool of that
+// server, too: mcp__files__* speaks of it.
+type Scoped interface {
+	// Server returns the server that a call with these arguments concerns, in
+	// the way in which the tool itself will read them, or "" where they name none.
+	Server(arguments json.RawMessage) string
+}
+
 // Outcome says how a call through a [Guard] ended.
 type Outcome string
 
@@ -107,8 +116,12 @@ func (g *Guard) call(ctx context.Context, call tools.Call, o *Observation) (tool
 	}
 	call.Arguments = args
 	o.Call, o.Request.Arguments = call, args
-	if def.Server != "" {
-		o.Request.Server, o.Request.ServerTool = def.Server, def.ServerName()
+	server := def.Server
+	if scoped, ok := tool.(Scoped); ok && server == "" {
+		server = scoped.Server(args)
+	}
+	if server != "" {
+		o.Request.Server, o.Request.ServerTool = server, def.ServerName()
 	}
 
 	o.Decision = g.policy.Decide(o.Request)
