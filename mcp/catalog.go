@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"crewhost/config"
 	"crewhost/tools"
@@ -21,6 +22,7 @@ type catalog struct {
 	defs     []tools.Definition
 	skipped  []Skip
 	warnings []string
+	until    time.Time // when it is to be read again; zero: when it has changed
 }
 
 // catalogue reads the tools of a server's list, in the order in which they came.

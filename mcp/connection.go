@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -18,9 +19,15 @@ type connection struct {
 
 	stale chan struct{} // holds a token while the list of tools may have changed
 
-	watching sync.WaitGroup
-	over     chan struct{} // closed when the SDK's session has ended, whoever ended it
-	err      error         // why, from before over is closed
+	// Of the subscription to changes, in the modern era.
+	acknowledged chan struct{} // closed when the server first says that it will tell
+	acknowledge  func()        // closes it
+	listed       atomic.Bool   // whether the list was asked for before that
+	silence      context.CancelFunc
+
+	watching sync.WaitGroup // what runs until the connection is over
+	over     chan struct{}  // closed when the SDK's session has ended, whoever ended it
+	err      error          // why, from before over is closed
 
 	ending sync.Once
 	endErr error
@@ -60,6 +67,9 @@ func (s *session) lost(c *connection) *tools.Error {
 // returns the same.
 func (c *connection) end() error {
 	c.ending.Do(func() {
+		if c.silence != nil {
+			c.silence()
+		}
 		if _, process := c.link.(*pipe); process {
 			c.endErr = c.link.end()
 			_ = c.client.Close() // the process is gone
@@ -88,7 +98,8 @@ func endBy(ctx context.Context, l link) error {
 }
 
 func newConnection(link link, client *sdk.ClientSession, p *probing) *connection {
-	c := &connection{link: link, client: client, stale: p.stale, over: make(chan struct{})}
+	c := &connection{link: link, client: client, stale: p.stale, over: make(chan struct{}), acknowledged: make(chan struct{})}
+	c.acknowledge = sync.OnceFunc(func() { close(c.acknowledged) })
 	p.conn.Store(c)
 	return c
 }

@@ -88,16 +88,6 @@ func (ex *exchange) settle() {
 	}
 }
 
-// outcome is the result as it was written, or why there is none: the server's
-// own refusal before err, which the SDK made of it.
-func (ex *exchange) outcome(err error) (json.RawMessage, error) {
-	result, refusal, _ := ex.get()
-	if refusal != nil {
-		return nil, refusal
-	}
-	return result, err
-}
-
 func (ex *exchange) get() (json.RawMessage, *jsonrpc.Error, *fault) {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
@@ -114,6 +104,7 @@ const (
 	methodCancelled   = "notifications/cancelled"
 	methodChanged     = "notifications/tools/list_changed"
 	methodListen      = "subscriptions/listen"
+	methodListening   = "notifications/subscriptions/acknowledged"
 )
 
 // reduce is what of a result the SDK gets to see. Results that this package reads
@@ -147,17 +138,20 @@ func reduce(method string, result json.RawMessage) json.RawMessage {
 		}
 		seen = list
 	case methodCallTool:
-		// Whatever it is, it is read here.
 		var call struct {
-			Content [0]int `json:"content"`
+			Content       [0]int          `json:"content"`
+			ResultType    json.RawMessage `json:"resultType,omitempty"`
+			InputRequests json.RawMessage `json:"inputRequests,omitempty"`
+			RequestState  json.RawMessage `json:"requestState,omitempty"`
 		}
 		var object map[string]json.RawMessage
 		if json.Unmarshal(result, &object) != nil || object == nil {
 			return result
 		}
+		call.ResultType = object["resultType"]
+		call.InputRequests = object["inputRequests"]
+		call.RequestState = object["requestState"]
 		seen = call
-	case methodListResources, methodListTemplates, methodReadResource, methodListPrompts, methodGetPrompt:
-		seen = struct{}{}
 	default:
 		return result
 	}

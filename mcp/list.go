@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -19,6 +20,7 @@ func (s *session) list(ctx context.Context, conn *connection) (catalog, error) {
 	var cursor *string
 	cursors := make(map[string]bool)
 	refused := make(map[string]bool)
+	var until time.Time
 	for page := 1; ; page++ {
 		raw, err := s.page(ctx, conn, cursor, refused)
 		if err != nil {
@@ -27,11 +29,13 @@ func (s *session) list(ctx context.Context, conn *connection) (catalog, error) {
 		var p struct {
 			Tools      []json.RawMessage `json:"tools"`
 			NextCursor *string           `json:"nextCursor"`
+			TTL        json.Number       `json:"ttlMs"`
 		}
 		if err := json.Unmarshal(raw, &p); err != nil {
 			return catalog{}, s.wrap(tools.CodeProtocolError, "its list of tools is not one", nil)
 		}
 		listed = append(listed, p.Tools...)
+		until = soonest(until, p.TTL)
 		// Only a cursor that is absent ends the list; an empty one doesn't (K19).
 		cursor = p.NextCursor
 		switch {
@@ -49,9 +53,29 @@ func (s *session) list(ctx context.Context, conn *connection) (catalog, error) {
 			cursors[*cursor] = true
 			continue
 		}
-		return catalogue(s.server, s.limits, listed, refused), nil
+		catalog := catalogue(s.server, s.limits, listed, refused)
+		catalog.until = until
+		return catalog, nil
 	}
 }
+
+// soonest is the earlier of a time and the end of the time to live of a page, in
+// milliseconds. Without a time to live, or with one that is no number above zero, a
+// page is good until it is said to have changed.
+func soonest(until time.Time, ttl json.Number) time.Time {
+	ms, err := ttl.Float64()
+	if err != nil || ms <= 0 || ms > maxTTL.Seconds()*1000 {
+		return until
+	}
+	end := time.Now().Add(time.Duration(ms * float64(time.Millisecond)))
+	if until.IsZero() || end.Before(until) {
+		return end
+	}
+	return until
+}
+
+// maxTTL is the longest time to live that is kept track of.
+const maxTTL = 365 * 24 * time.Hour
 
 // page asks for one page of the list and returns the result as it came. It adds to
 // refused the tools that must not be used over HTTP: those that want headers made of

@@ -11,11 +11,19 @@ import (
 // hear takes notice of what the server says by itself.
 func (p *probing) hear(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
-		if method == methodChanged {
+		switch method {
+		case methodChanged:
 			// The SDK would forget the tools that it knows, and with them which
 			// headers their calls need, before there are new ones.
 			outdate(p.stale)
 			return nil, nil
+		case methodListening:
+			if conn := p.conn.Load(); conn != nil {
+				conn.acknowledge()
+				if conn.listed.Load() {
+					outdate(p.stale) // it may have changed before
+				}
+			}
 		}
 		return next(ctx, method, req)
 	}
@@ -26,6 +34,17 @@ func outdate(stale chan<- struct{}) {
 	select {
 	case stale <- struct{}{}:
 	default: // it is known
+	}
+}
+
+// used has the list of tools read again, soon, if its time to live is over: nobody
+// waits for that, and a list that nobody uses is not read (O17).
+func (s *session) used(conn *connection) {
+	s.mu.Lock()
+	until := s.catalog.until
+	s.mu.Unlock()
+	if !until.IsZero() && time.Now().After(until) {
+		outdate(conn.stale)
 	}
 }
 
@@ -62,7 +81,12 @@ func (s *session) refresh(ctx context.Context, conn *connection) {
 		err = spoilt(old, catalog)
 	}
 	if err != nil {
-		s.warn("its list of tools changed and could not be read, so that the one before stays: " + err.Error())
+		s.mu.Lock()
+		if !old.until.IsZero() {
+			s.catalog.until = time.Now().Add(lastPause)
+		}
+		s.mu.Unlock()
+		s.warn("its list of tools could not be read again, and the one before stays: " + err.Error())
 		return
 	}
 	s.mu.Lock()
@@ -92,21 +116,43 @@ func spoilt(old, new catalog) error {
 	return nil
 }
 
-// announces reports whether the server sends its notifications only to who
-// listens for them.
-func (c *connection) announces() bool {
-	caps := c.client.InitializeResult().Capabilities
-	return c.era() == Modern && caps != nil && caps.Tools != nil && caps.Tools.ListChanged
+// acknowledgeLimit is how long the list waits for the subscription to its changes.
+// Where that comes later, the list is read once more.
+const acknowledgeLimit = 500 * time.Millisecond
+
+// heed subscribes to changes of the list of tools, before it is read, so that
+// none is missed (O17). In the legacy era there is nothing to do: those servers
+// tell everybody.
+func (s *session) heed(ctx context.Context, conn *connection) {
+	defer conn.listed.Store(true)
+	caps := conn.client.InitializeResult().Capabilities
+	if conn.era() != Modern || caps == nil || caps.Tools == nil || !caps.Tools.ListChanged {
+		return
+	}
+	listening, silence := context.WithCancel(context.WithoutCancel(ctx))
+	conn.silence = silence
+	refused := make(chan struct{})
+	conn.watching.Go(func() {
+		defer close(refused)
+		s.listen(listening, conn)
+	})
+	timer := time.NewTimer(acknowledgeLimit)
+	defer timer.Stop()
+	select {
+	case <-conn.acknowledged:
+	case <-refused:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }
 
-// listen keeps a subscription to changes of the list of tools, of the modern era,
-// until ctx ends (O17). Where it breaks off, a change may have been missed.
+// listen keeps a subscription until ctx ends or the server refuses it. Where it
+// breaks off, a change may have been missed.
 func (s *session) listen(ctx context.Context, conn *connection) {
 	pause := firstPause
 	for {
 		began := time.Now()
-		ended := s.subscribe(ctx, conn)
-		if ctx.Err() != nil || !ended {
+		if !s.subscribe(ctx, conn) {
 			return
 		}
 		if time.Since(began) > lastPause {
@@ -123,7 +169,6 @@ func (s *session) listen(ctx context.Context, conn *connection) {
 			return
 		}
 		pause = min(2*pause, lastPause)
-		outdate(conn.stale)
 	}
 }
 

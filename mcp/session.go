@@ -41,7 +41,6 @@ type session struct {
 
 	slots     chan struct{} // a token for each running call
 	following following
-	asking    asking
 	tending   sync.WaitGroup
 
 	mu         sync.Mutex
@@ -105,6 +104,7 @@ func (s *session) establish(ctx context.Context, settled func()) (*connection, c
 			s.warn(err.Error())
 		}
 	}
+	s.heed(ctx, conn)
 	s.stage(stageList)
 	catalog, err := s.list(ctx, conn)
 	if err == nil {

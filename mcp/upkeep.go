@@ -56,12 +56,7 @@ func (s *session) tend(ctx context.Context) {
 // attend looks after one connection, until it is lost or ctx ends.
 func (s *session) attend(ctx context.Context, conn *connection) {
 	ctx, cancel := context.WithCancel(ctx)
-	var listening sync.WaitGroup
-	defer listening.Wait()
 	defer cancel()
-	if conn.announces() {
-		listening.Go(func() { s.listen(ctx, conn) })
-	}
 	var beat <-chan time.Time
 	if s.keepalive > 0 {
 		ticker := time.NewTicker(s.keepalive)

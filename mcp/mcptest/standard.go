@@ -31,7 +31,8 @@ import (
 //   - blocks: one block of every type of content
 //   - exit: ends the process with status 7, after a word on stderr
 //
-// Any other name in -tools is a tool which answers with its name.
+// Any other name in -tools is a tool which answers with its name, but for add: with
+// {"name":n}, it makes the server offer such a tool from now on.
 var StandardTools = []string{"blocks", "big", "cancelled", "count", "echo", "env", "exit", "fail", "sleep"}
 
 // options are the flags of a standard server.
@@ -41,8 +42,6 @@ type options struct {
 	delay  time.Duration
 	stderr string
 	legacy bool
-
-	contents bool
 }
 
 func parseStandard(flags []string) (options, error) {
@@ -54,7 +53,6 @@ func parseStandard(flags []string) (options, error) {
 	fs.StringVar(&names, "tools", strings.Join(StandardTools, ","), "tools to offer, separated by commas")
 	fs.DurationVar(&o.delay, "delay", 0, "time to wait before the first message is read")
 	fs.BoolVar(&o.legacy, "legacy", false, "speak the legacy era alone")
-	fs.BoolVar(&o.contents, "contents", false, "offer resources and prompts")
 	fs.StringVar(&o.stderr, "stderr", "", "text for stderr at the start")
 	if err := fs.Parse(flags); err != nil {
 		return o, err
@@ -127,13 +125,21 @@ func newStandard(o options) *mcp.Server {
 		opts.SupportedProtocolVersions = slices.DeleteFunc(mcp.SupportedProtocolVersions(), func(v string) bool { return v >= modern })
 	}
 	server := mcp.NewServer(&mcp.Implementation{Name: o.name, Version: "1.0.0"}, opts)
-	if o.contents {
-		addContents(server)
-	}
 	st := new(state)
-	for _, name := range o.tools {
+	var offer func(name string)
+	offer = func(name string) {
 		handle, ok := handlers[name]
-		if !ok {
+		switch {
+		case name == "add":
+			handle = func(_ *state, _ context.Context, req *mcp.CallToolRequest) *mcp.CallToolResult {
+				var in struct{ Name string }
+				if err := json.Unmarshal(req.Params.Arguments, &in); err != nil {
+					return failure(err.Error())
+				}
+				offer(in.Name)
+				return text("added")
+			}
+		case !ok:
 			handle = func(_ *state, _ context.Context, req *mcp.CallToolRequest) *mcp.CallToolResult {
 				return text(req.Params.Name)
 			}
@@ -147,17 +153,15 @@ func newStandard(o options) *mcp.Server {
 			return handle(st, ctx, req), nil
 		})
 	}
+	for _, name := range o.tools {
+		offer(name)
+	}
 	return server
 }
 
 type handler func(*state, context.Context, *mcp.CallToolRequest) *mcp.CallToolResult
 
 var handlers = map[string]handler{
-	"ask":          askTool,
-	"ask_model":    askModelTool,
-	"ask_roots":    askRootsTool,
-	"busy":         busyTool,
-	"capabilities": capabilitiesTool,
 	"echo": func(_ *state, _ context.Context, req *mcp.CallToolRequest) *mcp.CallToolResult {
 		r := text(string(req.Params.Arguments))
 		r.StructuredContent = req.Params.Arguments
