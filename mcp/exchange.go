@@ -88,6 +88,16 @@ func (ex *exchange) settle() {
 	}
 }
 
+// outcome is the result as it was written, or why there is none: the server's
+// own refusal before err, which the SDK made of it.
+func (ex *exchange) outcome(err error) (json.RawMessage, error) {
+	result, refusal, _ := ex.get()
+	if refusal != nil {
+		return nil, refusal
+	}
+	return result, err
+}
+
 func (ex *exchange) get() (json.RawMessage, *jsonrpc.Error, *fault) {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
@@ -138,20 +148,17 @@ func reduce(method string, result json.RawMessage) json.RawMessage {
 		}
 		seen = list
 	case methodCallTool:
+		// Whatever it is, it is read here.
 		var call struct {
-			Content       [0]int          `json:"content"`
-			ResultType    json.RawMessage `json:"resultType,omitempty"`
-			InputRequests json.RawMessage `json:"inputRequests,omitempty"`
-			RequestState  json.RawMessage `json:"requestState,omitempty"`
+			Content [0]int `json:"content"`
 		}
 		var object map[string]json.RawMessage
 		if json.Unmarshal(result, &object) != nil || object == nil {
 			return result
 		}
-		call.ResultType = object["resultType"]
-		call.InputRequests = object["inputRequests"]
-		call.RequestState = object["requestState"]
 		seen = call
+	case methodListResources, methodListTemplates, methodReadResource, methodListPrompts, methodGetPrompt:
+		seen = struct{}{}
 	default:
 		return result
 	}

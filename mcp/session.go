@@ -41,6 +41,7 @@ type session struct {
 
 	slots     chan struct{} // a token for each running call
 	following following
+	asking    asking
 	tending   sync.WaitGroup
 
 	mu         sync.Mutex

@@ -51,34 +51,46 @@ func (s *session) call(ctx context.Context, name string, arguments json.RawMessa
 	if err != nil {
 		return tools.Result{}, s.wrap(tools.CodeArgumentsInvalid, err.Error(), nil)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, s.toolTimeout, errToolTimeout)
-	defer cancel()
+	ctx, limit, stop := withLimit(ctx, s.toolTimeout)
+	defer stop()
 	select {
 	case s.slots <- struct{}{}:
 		defer func() { <-s.slots }()
 	case <-ctx.Done():
 		return tools.Result{}, s.interrupted(ctx)
 	}
+	op, closes := s.asking.opens(fmt.Sprintf("tool %q", name), name, limit)
+	defer closes()
 	for {
-		res, again, err := s.send(ctx, name, arguments)
+		res, again, err := s.send(ctx, op, name, arguments)
 		if !again {
-			return res, err
+			return op.noted(res), err
 		}
 	}
 }
 
-// send carries a call to the server. Again says that the connection was lost
-// before anything of the call went out, so that another may carry it.
-func (s *session) send(ctx context.Context, name string, arguments json.RawMessage) (res tools.Result, again bool, _ *tools.Error) {
+// send carries a call to the server, in as many rounds as it takes. Again says
+// that the connection was lost before anything of the call went out, so that
+// another may carry it.
+func (s *session) send(ctx context.Context, op *operation, name string, arguments json.RawMessage) (res tools.Result, again bool, _ *tools.Error) {
 	ctx, conn, end, err := s.begin(ctx)
 	if err != nil {
 		return res, false, s.coded(ctx, err)
 	}
 	defer end()
 	s.used(conn)
-	ctx, ex := withExchange(ctx)
-	_, err = conn.client.CallTool(ctx, askProgress(ctx, &sdk.CallToolParams{Name: name, Arguments: arguments}))
-	result, refusal, _ := ex.get()
+	var ex *exchange // of the last round
+	sent := false
+	result, err := s.converse(ctx, op, func(ctx context.Context, r round) (json.RawMessage, error) {
+		ctx, ex = withExchange(ctx)
+		_, err := conn.client.CallTool(ctx, askProgress(ctx, &sdk.CallToolParams{
+			Name: name, Arguments: arguments, InputResponses: r.responses, RequestState: r.state,
+		}))
+		sent = sent || ex.sent.Load()
+		return ex.outcome(err)
+	})
+	_, refusal, _ := ex.get()
+	var u *unanswered
 	switch {
 	case err == nil && result != nil:
 		res, err := parseResult(name, result)
@@ -88,23 +100,23 @@ func (s *session) send(ctx context.Context, name string, arguments json.RawMessa
 		return res, false, nil
 	case ctx.Err() != nil:
 		return res, false, s.interrupted(ctx)
+	case errors.As(err, &u):
+		return tools.Failure(u.text), false, nil
 	case refusal != nil && refusal.Code == jsonrpc.CodeMethodNotFound: // it calls no tools at all
 		return res, false, s.wrap(tools.CodeMethodNotFound, s.refusalText(refusal), nil)
 	case refusal != nil:
 		return tools.Failure(s.refusalText(refusal)), false, nil
 	case err == nil:
 		return res, false, s.wrap(tools.CodeProtocolError, "its answer has no result", nil)
-	case wantsInput(result):
-		return tools.Failure(fmt.Sprintf("The tool %q asks for input before it goes on, and nobody here can give any.", name)), false, nil
 	}
-	if !ex.sent.Load() && s.recovers(ctx, conn) {
+	if !sent && s.recovers(ctx, conn) {
 		return res, true, nil
 	}
 	e := s.explain(ctx, ex, err)
 	if f := faultOf(conn.link); f != nil {
 		e = s.wrap(f.code, f.detail, nil)
 	}
-	if ex.sent.Load() && (e.Code == tools.CodeTransportClosed || e.Code == tools.CodeTransportFailed) {
+	if sent && (e.Code == tools.CodeTransportClosed || e.Code == tools.CodeTransportFailed) {
 		e.Detail += "; whether the call had an effect is not known"
 	}
 	return res, false, e
@@ -155,12 +167,4 @@ func object(arguments json.RawMessage, limit int) (json.RawMessage, error) {
 		return nil, errors.New("the arguments are not a JSON object")
 	}
 	return arguments, nil
-}
-
-// wantsInput reports whether a result is a question rather than an answer (O19).
-func wantsInput(result json.RawMessage) bool {
-	var r struct {
-		ResultType string `json:"resultType"`
-	}
-	return json.Unmarshal(result, &r) == nil && r.ResultType == "input_required"
 }

@@ -72,7 +72,7 @@ func TestToolFailures(t *testing.T) {
 		"two texts":     {[]string{"-reply", `{"isError":true,"content":[{"type":"text","text":"one"},{"type":"text","text":"two"}]}`}, "one\ntwo"},
 		"-32000":        {[]string{"-failure", `{"code":-32000,"message":"the disk is full"}`}, "the disk is full"},
 		"no message":    {[]string{"-failure", `{"code":-32000}`}, "no reason given"},
-		"asks (O19)":    {[]string{"-reply", `{"resultType":"input_required","inputRequests":{"q":{"method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object","properties":{}}}}}}`}, "asks for input"},
+		"asks (O19)":    {[]string{"-reply", `{"resultType":"input_required","inputRequests":{"q":{"method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object","properties":{}}}}}}`}, "asked for input"},
 		"rejected text": {[]string{"-failure", `{"code":-32005,"message":"of the server, not of the SDK"}`}, "of the server"},
 	} {
 		t.Run(name, func(t *testing.T) {

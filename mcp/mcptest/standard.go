@@ -42,6 +42,8 @@ type options struct {
 	delay  time.Duration
 	stderr string
 	legacy bool
+
+	contents bool
 }
 
 func parseStandard(flags []string) (options, error) {
@@ -53,6 +55,7 @@ func parseStandard(flags []string) (options, error) {
 	fs.StringVar(&names, "tools", strings.Join(StandardTools, ","), "tools to offer, separated by commas")
 	fs.DurationVar(&o.delay, "delay", 0, "time to wait before the first message is read")
 	fs.BoolVar(&o.legacy, "legacy", false, "speak the legacy era alone")
+	fs.BoolVar(&o.contents, "contents", false, "offer resources and prompts")
 	fs.StringVar(&o.stderr, "stderr", "", "text for stderr at the start")
 	if err := fs.Parse(flags); err != nil {
 		return o, err
@@ -125,6 +128,9 @@ func newStandard(o options) *mcp.Server {
 		opts.SupportedProtocolVersions = slices.DeleteFunc(mcp.SupportedProtocolVersions(), func(v string) bool { return v >= modern })
 	}
 	server := mcp.NewServer(&mcp.Implementation{Name: o.name, Version: "1.0.0"}, opts)
+	if o.contents {
+		addContents(server)
+	}
 	st := new(state)
 	var offer func(name string)
 	offer = func(name string) {
@@ -162,6 +168,11 @@ func newStandard(o options) *mcp.Server {
 type handler func(*state, context.Context, *mcp.CallToolRequest) *mcp.CallToolResult
 
 var handlers = map[string]handler{
+	"ask":          askTool,
+	"ask_model":    askModelTool,
+	"ask_roots":    askRootsTool,
+	"busy":         busyTool,
+	"capabilities": capabilitiesTool,
 	"echo": func(_ *state, _ context.Context, req *mcp.CallToolRequest) *mcp.CallToolResult {
 		r := text(string(req.Params.Arguments))
 		r.StructuredContent = req.Params.Arguments
