@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -126,7 +127,7 @@ func (s *session) failure(ctx context.Context, link link, ex *exchange, err erro
 
 // explain says why a request failed, where neither its time nor its link is over.
 func (s *session) explain(ctx context.Context, ex *exchange, err error) *tools.Error {
-	_, refusal, f := ex.get()
+	result, refusal, f := ex.get()
 	var own *fault
 	if errors.As(err, &own) { // what the SDK was told
 		f = own
@@ -142,11 +143,25 @@ func (s *session) explain(ctx context.Context, ex *exchange, err error) *tools.E
 			code = tools.CodeMethodNotFound
 		}
 		return s.wrap(code, s.refusalText(refusal), nil)
+	case result != nil: // of which the SDK could make nothing
+		return s.wrap(tools.CodeProtocolError, unusable(result), nil)
 	case errors.Is(err, sdk.ErrConnectionClosed):
 		return s.wrap(tools.CodeTransportClosed, "the connection is closed", nil)
 	default:
 		return s.wrap(tools.CodeTransportFailed, cause(err).Error(), nil)
 	}
+}
+
+// unusable says what is wrong with a result in our own words: those of the SDK
+// are about its types.
+func unusable(result json.RawMessage) string {
+	var r struct {
+		ProtocolVersion string `json:"protocolVersion"`
+	}
+	if json.Unmarshal(result, &r) == nil && r.ProtocolVersion != "" {
+		return fmt.Sprintf("it speaks the version %q of the protocol, which is not spoken here", cut(r.ProtocolVersion, 64))
+	}
+	return "its answer is not what the protocol says"
 }
 
 // refusalText is what a server says in a JSON-RPC error, never empty (K33).

@@ -30,6 +30,8 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		os.Exit(0)
+	case len(os.Args) > 2 && os.Args[1] == faultArg:
+		os.Exit(faultHost(os.Args[2]))
 	case len(os.Args) > 1 && os.Args[1] == hostArg:
 		os.Exit(victimHost(os.Args[2]))
 	}
@@ -39,6 +41,7 @@ func TestMain(m *testing.M) {
 const (
 	guardArg = "mcp-test-guard"
 	hostArg  = "mcp-test-host"
+	faultArg = "mcp-test-fault"
 )
 
 // stdio are the settings of a server that is a child of the test.

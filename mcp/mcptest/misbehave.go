@@ -42,7 +42,7 @@ func (b *misbehaving) define(fs *flag.FlagSet) {
 //   - endless: a line without end
 //   - garbage: 1,000 lines of no meaning, and then the answer
 //   - progress: progress for ever, and no answer
-//   - flood: 20,000 notes of progress, and then the answer
+//   - flood: 5,000 notes of progress, and then the answer
 //   - requests: 1,000 requests of its own, and then the answer
 //   - strange: requests and notifications that are malformed, and then the answer
 type acts map[string]string
@@ -133,7 +133,7 @@ func (p *peer) noise(act string, m message) error {
 	defer func() { p.out = out }()
 	w := bufio.NewWriterSize(out, 1<<20)
 	p.out = w
-	n := map[string]int{"garbage": 1000, "flood": 20_000, "requests": 1000, "strange": 1}[act]
+	n := map[string]int{"garbage": 1000, "flood": 5000, "requests": 1000, "strange": 1}[act]
 	for i := range n {
 		var err error
 		switch act {
@@ -147,7 +147,7 @@ func (p *peer) noise(act string, m message) error {
 			for _, line := range []string{
 				`{"jsonrpc":"2.0","id":{},"method":"ping"}`,
 				`{"jsonrpc":"2.0","id":"s-1","method":5}`,
-				`{"jsonrpc":"2.0","id":"s-2","method":"sampling/createMessage","params":[1]}`,
+				`{"jsonrpc":"2.0","id":"s-2","method":"of/no/kind","params":[1]}`,
 				`{"jsonrpc":"2.0","id":"s-3","method":"ping","params":"x"}`,
 				`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":{},"progress":"half"}}`,
 				`{"jsonrpc":"2.0","method":"notifications/progress"}`,

@@ -29,7 +29,6 @@ type script struct {
 	stderr  string // a text for stderr at the start
 
 	misbehaving
-
 	changing
 }
 
