@@ -352,10 +352,11 @@ func (s *session) serve(next sdk.MethodHandler) sdk.MethodHandler {
 		response, err := s.respond(ctx, ops, method, json.RawMessage(params))
 		var u *unanswered
 		if errors.As(err, &u) {
-			note(ops, u.text)
 			if method == methodElicit {
+				note(ops, u.text)
 				return &sdk.ElicitResult{Action: string(Decline)}, nil
 			}
+			s.warn(u.text)
 		}
 		if err != nil {
 			return nil, refusal(err)

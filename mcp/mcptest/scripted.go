@@ -40,7 +40,7 @@ type script struct {
 //     answers with what came back
 //   - asks: {"request":{"method":…,"params":…},"late":false}: sends the request
 //     with id "q-1" in the middle of the call and answers with what came back;
-//     if late, sends it after the next ping instead
+//     if late, sends it before it answers the next ping instead
 //   - huge: {"bytes":n}: a line of about n bytes with its id at the end
 //
 // and those of changing.go.
@@ -109,7 +109,7 @@ type peer struct {
 	seen  []string        // lines received
 	slow  json.RawMessage // id of the slow call, if one waits
 	pages int
-	late  string // a request to send after the next ping
+	late  string // a request to send before the next ping is answered
 }
 
 type message struct {
@@ -283,18 +283,19 @@ func (p *peer) call(m message) error {
 	return p.text(m.ID, string(params.Arguments))
 }
 
-// ponged answers a ping, and asks what is still to be asked.
+// ponged answers a ping, once what is still to be asked is answered.
 func (p *peer) ponged(id json.RawMessage) error {
-	if err := p.result(id, `{}`); err != nil || p.late == "" {
-		return err
+	if p.late != "" {
+		request := p.late
+		p.late = ""
+		if err := p.send(request); err != nil {
+			return err
+		}
+		if _, err := p.read(); err != nil {
+			return err
+		}
 	}
-	request := p.late
-	p.late = ""
-	if err := p.send(request); err != nil {
-		return err
-	}
-	_, err := p.read()
-	return err
+	return p.result(id, `{}`)
 }
 
 // asks asks the client something of the client.
