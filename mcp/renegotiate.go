@@ -61,10 +61,7 @@ func (s *session) carry(ctx context.Context, conn *connection, next sdk.MethodHa
 	turn := conn.stamp(req)
 	res, err := next(ctx, method, req)
 	refusal := versionRefused(err)
-	if refusal == nil || conn.era() == Legacy {
-		return res, err
-	}
-	if !s.renegotiate(ctx, conn, next, req, refusal, turn) {
+	if refusal == nil || !s.renegotiate(ctx, conn, next, req, refusal, turn) {
 		return res, err
 	}
 	conn.stamp(req)
@@ -84,10 +81,10 @@ func versionRefused(err error) *jsonrpc.Error {
 // SDK stamps requests with the version that it agreed on.
 func (c *connection) stamp(req sdk.Request) (turn int) {
 	version, turn := c.spoken.get()
-	if version == "" {
+	params := req.GetParams()
+	if version == "" || params == nil {
 		return turn
 	}
-	params := req.GetParams()
 	meta := params.GetMeta()
 	switch {
 	case meta == nil:
@@ -113,7 +110,7 @@ func (s *session) renegotiate(ctx context.Context, conn *connection, next sdk.Me
 		return true
 	}
 	cs, ok := req.GetSession().(*sdk.ClientSession)
-	if !ok {
+	if !ok || conn.era() == Legacy {
 		return false
 	}
 	var data sdk.UnsupportedProtocolVersionData
