@@ -83,7 +83,7 @@ func (s *session) loginOptions() mcp.Options {
 	}
 }
 
-// mcpLogin sends a person to where they log in, and waits for them a while.
+// mcpLogin logs in to a server, and says what that gave.
 func mcpLogin(ctx *cli.Context, c *console) error {
 	wait := ctx.Duration(timeoutFlag)
 	if wait <= 0 {
@@ -93,29 +93,13 @@ func mcpLogin(ctx *cli.Context, c *console) error {
 	if err != nil {
 		return err
 	}
-	opts, open := s.loginOptions(), ctx.Bool(openFlag)
-	opts.Browse = func(ctx context.Context, url string) error {
-		if _, err := fmt.Fprintf(c.err, "To log in to %q, open this in a browser on this machine, within %v:\n\n  %s\n\n", name, wait, url); err != nil {
-			return err
-		}
-		if open {
-			if err := openBrowser(ctx, url); err != nil {
-				s.log.Warn("the browser was not opened", "error", err)
-			}
-		}
-		return nil
-	}
-	bounded, cancel := context.WithTimeout(ctx.Context, wait)
-	defer cancel()
-	login, err := mcp.LogIn(bounded, s.settings.MCP, name, opts)
-	switch {
-	case errors.Is(err, mcp.ErrOpen):
+	login, err := s.logIn(ctx.Context, name, wait, ctx.Bool(openFlag))
+	if errors.Is(err, mcp.ErrOpen) {
 		_, err = fmt.Fprintf(c.out, "%q takes requests without a login; nothing was stored.\n", name)
 		return err
-	case err != nil && errors.Is(bounded.Err(), context.DeadlineExceeded):
-		return &runner.RunError{Err: fmt.Errorf("logging in to %q: nobody came back within %v", name, wait)}
-	case err != nil:
-		return &runner.RunError{Err: fmt.Errorf("logging in: %w", err)}
+	}
+	if err != nil {
+		return &runner.RunError{Err: err}
 	}
 	renewal := "renewed without another login"
 	if !login.Renews {
@@ -127,6 +111,32 @@ func mcpLogin(ctx *cli.Context, c *console) error {
 	}
 	_, err = fmt.Fprintf(c.out, "Logged in to %q by %s (%s).\nThe token is in %s, and is %s.\n", name, login.Issuer, scopes, login.Store, renewal)
 	return err
+}
+
+// logIn sends a person to where they log in, and waits for them a while.
+func (s *session) logIn(ctx context.Context, name string, wait time.Duration, open bool) (mcp.Login, error) {
+	opts := s.loginOptions()
+	opts.Browse = func(ctx context.Context, url string) error {
+		if _, err := fmt.Fprintf(s.console.err, "To log in to %q, open this in a browser on this machine, within %v:\n\n  %s\n\n", name, wait, url); err != nil {
+			return err
+		}
+		if open {
+			if err := openBrowser(ctx, url); err != nil {
+				s.log.Warn("the browser was not opened", "error", err)
+			}
+		}
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	login, err := mcp.LogIn(ctx, s.settings.MCP, name, opts)
+	switch {
+	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return login, fmt.Errorf("logging in to %q: nobody came back within %v", name, wait)
+	case err != nil:
+		return login, fmt.Errorf("logging in: %w", err)
+	}
+	return login, nil
 }
 
 // mcpLogout forgets what is stored, which may be nothing.

@@ -23,7 +23,7 @@ type place struct {
 // the resource at all is the server taken for its own, as up to 2025-03-26.
 func (a *Authorizer) discover(ctx context.Context, c challenge) (place, error) {
 	p := place{resource: a.target.String()}
-	issuer := ""
+	var issuer string
 	meta, err := a.resource(ctx, c)
 	switch {
 	case err != nil:
@@ -117,8 +117,8 @@ func (a *Authorizer) resourceAt(ctx context.Context, place string) (*oauthex.Pro
 	if err != nil {
 		return nil, fmt.Errorf("reading the metadata of the resource: %w", bare(err))
 	}
+	defer func() { _ = resp.Body.Close() }() // it was only read
 	if resp.StatusCode >= 400 && resp.StatusCode < 500 {
-		_ = resp.Body.Close()
 		return nil, nil
 	}
 	var meta oauthex.ProtectedResourceMetadata

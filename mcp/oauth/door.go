@@ -39,8 +39,8 @@ type redirected struct {
 }
 
 // listen opens the door, at a port or, where that is 0, at any.
-func listen(port int, state string) (*door, error) {
-	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+func listen(ctx context.Context, port int, state string) (*door, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
 		return nil, fmt.Errorf("listening for the answer: %w", err)
 	}

@@ -109,7 +109,7 @@ func (a *Authorizer) authorizationCode(ctx context.Context, p place, r Record) (
 		port = a.cfg.Settings.RedirectPort
 	}
 	state := rand.Text()
-	door, err := listen(port, state)
+	door, err := listen(ctx, port, state)
 	if err != nil {
 		return Record{}, err
 	}

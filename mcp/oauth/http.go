@@ -61,9 +61,9 @@ func (g guarded) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// read reads an answer's JSON. It tells an answer of success from others by ok.
+// read reads an answer's JSON, and leaves the body open. It tells an answer of
+// success from others by ok.
 func read(resp *http.Response, into any) (ok bool, err error) {
-	defer func() { _ = resp.Body.Close() }()
 	ok = resp.StatusCode >= 200 && resp.StatusCode < 300
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if kind != "application/json" {

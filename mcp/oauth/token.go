@@ -126,6 +126,7 @@ func (a *Authorizer) ask(ctx context.Context, r Record, p party, values url.Valu
 	if err != nil {
 		return Record{}, fmt.Errorf("asking for a token: %w", bare(err))
 	}
+	defer func() { _ = resp.Body.Close() }() // it was only read
 	var got answer
 	ok, err := read(resp, &got)
 	a.know(secret.New(got.AccessToken), secret.New(got.RefreshToken))
