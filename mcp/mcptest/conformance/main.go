@@ -59,7 +59,7 @@ func run(ctx context.Context, url, scenario string) (err error) {
 			return fmt.Errorf("reading the context: %w", err)
 		}
 	}
-	server := config.Server{Name: "suite", Transport: config.TransportHTTP, URL: secret.Literal(url)}
+	server := config.Server{Name: serverName, Transport: config.TransportHTTP, URL: secret.Literal(url)}
 	if strings.HasPrefix(scenario, "auth/") {
 		server.OAuth = client(scenario, g)
 	}
@@ -71,7 +71,7 @@ func run(ctx context.Context, url, scenario string) (err error) {
 		ShutdownTimeout: time.Second,
 		Servers:         []config.Server{server},
 	}, &reg, mcp.Options{
-		Name: "test-client", Version: "1.0.0", Browse: browse, Environ: []string{},
+		Name: "test-client", Version: "1.0.0", Browse: browse, Respondent: agreeable{}, Environ: []string{},
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 	defer func() { err = errors.Join(err, sessions.Close()) }()
@@ -94,7 +94,53 @@ func run(ctx context.Context, url, scenario string) (err error) {
 			fmt.Fprintln(os.Stderr, err)
 		}
 	}
+	if scenario == "http-standard-headers" {
+		return readAll(ctx, sessions)
+	}
 	return nil
+}
+
+// readAll asks for what a server has beside tools.
+func readAll(ctx context.Context, sessions *mcp.Sessions) error {
+	list, err := sessions.Resources(ctx, serverName)
+	if err != nil {
+		return err
+	}
+	for _, r := range list.Resources {
+		if _, err := sessions.ReadResource(ctx, serverName, r.URI); err != nil {
+			return err
+		}
+	}
+	prompts, err := sessions.Prompts(ctx, serverName)
+	if err != nil {
+		return err
+	}
+	for _, p := range prompts.Prompts {
+		if _, err := sessions.GetPrompt(ctx, serverName, p.Name, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// serverName is what the suite's server is called here.
+const serverName = "suite"
+
+// agreeable is somebody who fills in every form: what the server proposes, and else
+// yes.
+type agreeable struct{}
+
+func (agreeable) Elicit(_ context.Context, q mcp.Question) (mcp.Answer, error) {
+	a := mcp.Answer{Action: mcp.Accept, Values: make(map[string]secret.Text)}
+	for _, f := range q.Fields {
+		switch {
+		case f.HasDefault:
+			a.Values[f.Name] = secret.Literal(f.Default)
+		case f.Kind == mcp.FieldBoolean:
+			a.Values[f.Name] = secret.Literal("true")
+		}
+	}
+	return a, nil
 }
 
 // client is who the product is in a scenario of authorization.
