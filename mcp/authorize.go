@@ -32,7 +32,7 @@ func tokenStore(cfg config.MCP, environ []string) (oauth.Store, error) {
 // authorize has the session authorize its requests, unless the settings give it an
 // Authorization header, which is then the whole of it. A URL that is none is the
 // endpoint's to report.
-func (s *session) authorize(store oauth.Store) {
+func (s *session) authorize(store oauth.Store, allowed func(*url.URL) bool) {
 	for _, h := range s.server.Headers {
 		if strings.EqualFold(h.Name, "Authorization") {
 			return
@@ -46,7 +46,7 @@ func (s *session) authorize(store oauth.Store) {
 			secret.Env(s.opts.Environ), secret.File{Logger: s.opts.Logger},
 			secret.Command{Environ: append([]string{}, s.opts.Environ...)}, // nil would be this process's
 		},
-		Store: store, Redactor: s.opts.Redactor,
+		Store: store, Redactor: s.opts.Redactor, Allowed: allowed,
 		Base: base, Browse: s.opts.Browse, Warn: s.warn, ClientName: s.opts.Name,
 	})
 	if err == nil {
@@ -124,10 +124,13 @@ func forLogin(cfg config.MCP, server string, opts Options) (*session, oauth.Stor
 		if err == nil {
 			err = admissible(target)
 		}
+		if err == nil && !cfg.Allows(target) {
+			err = faultf(tools.CodeInitializationFailed, "its host %s is not among mcp.allowed_hosts", target.Host)
+		}
 		if err != nil {
 			return nil, nil, s.wrap(tools.CodeInitializationFailed, cause(err).Error(), err)
 		}
-		if s.authorize(store); s.tokens == nil {
+		if s.authorize(store, cfg.Allows); s.tokens == nil {
 			return nil, nil, s.wrap(tools.CodeInitializationFailed, "its settings have an Authorization header, which takes the place of a login", nil)
 		}
 		return s, store, nil

@@ -28,6 +28,9 @@ type Config struct {
 	Store Store
 	// Redactor gets to know every token and secret. Nil: none does.
 	Redactor *secret.Redactor
+	// Allowed, if set, says whether an endpoint may be asked, beside the rules of
+	// this package (W4).
+	Allowed func(u *url.URL) bool
 	// Base carries the requests to OAuth endpoints, and the question of a login.
 	Base http.RoundTripper
 	// Browse sends a person to a URL, and returns when they are on their way. It is

@@ -157,9 +157,19 @@ func TestAdmission(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := a.admissible(u); c.want == "" && err != nil || c.want != "" && !strings.Contains(fmt.Sprint(err), c.want) {
+		if err = a.admissible(u); c.want == "" && err != nil || c.want != "" && !strings.Contains(fmt.Sprint(err), c.want) {
 			t.Errorf("%s from %s: %v, want %q", c.endpoint, c.server, err, c.want)
 		}
+	}
+}
+
+// TestAllowedHosts: a list of hosts is a list for OAuth, too (W4).
+func TestAllowedHosts(t *testing.T) {
+	w := newWorld(t)
+	allowed := func(u *url.URL) bool { return "http://"+u.Host == w.mcp.URL }
+	_, err := w.authorizer(func(c *Config) { c.Browse, c.Allowed = w.browse, allowed }).Login(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "is not among the hosts that may be called (mcp.allowed_hosts)") || len(w.requests) > 0 {
+		t.Error(err, w.requests)
 	}
 }
 

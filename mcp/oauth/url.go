@@ -76,6 +76,8 @@ func (a *Authorizer) admissible(u *url.URL) error {
 		return fmt.Errorf("the OAuth endpoint %s is plain http: https is required, except on loopback", brief(origin(u)))
 	case u.Scheme != "http" && u.Scheme != "https":
 		return fmt.Errorf("the OAuth endpoint has the scheme %q, not https", brief(u.Scheme))
+	case a.cfg.Allowed != nil && !a.cfg.Allowed(u):
+		return fmt.Errorf("the OAuth endpoint %s is not among the hosts that may be called (mcp.allowed_hosts)", brief(origin(u)))
 	case linkLocal(u.Hostname()):
 		return fmt.Errorf("the OAuth endpoint %s is an address of the local link", brief(origin(u)))
 	}
