@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -16,6 +17,8 @@ type connection struct {
 	link   link
 	client *sdk.ClientSession
 	spoken spoken
+
+	shutdown time.Duration // limit of end
 
 	stale chan struct{} // holds a token while the list of tools may have changed
 
@@ -63,10 +66,13 @@ func (s *session) lost(c *connection) *tools.Error {
 	}
 }
 
-// end ends the connection and what it started. It may be called again and
-// returns the same.
+// end ends the connection and what it started, within the shutdown timeout. It may
+// be called again and returns the same.
 func (c *connection) end() error {
 	c.ending.Do(func() {
+		// The SDK waits for every message that is still on its way.
+		late := time.AfterFunc(c.shutdown, c.link.abandon)
+		defer late.Stop()
 		if c.silence != nil {
 			c.silence()
 		}
@@ -98,7 +104,7 @@ func endBy(ctx context.Context, l link) error {
 }
 
 func newConnection(link link, client *sdk.ClientSession, p *probing) *connection {
-	c := &connection{link: link, client: client, stale: p.stale, over: make(chan struct{}), acknowledged: make(chan struct{})}
+	c := &connection{link: link, client: client, stale: p.stale, over: make(chan struct{}), acknowledged: make(chan struct{}), shutdown: p.session.shutdownTimeout}
 	c.acknowledge = sync.OnceFunc(func() { close(c.acknowledged) })
 	p.conn.Store(c)
 	return c

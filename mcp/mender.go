@@ -165,7 +165,9 @@ func sending(req *http.Request) (jsonrpc.Message, error) {
 // tell sends what has no answer: a notification, or the answer to a server's own
 // request. Whatever comes back, the session goes on (K43).
 func (m *mender) tell(req *http.Request) (*http.Response, error) {
-	resp, err := m.next.RoundTrip(req)
+	ctx, done := m.hurrying(req.Context())
+	defer done()
+	resp, err := m.next.RoundTrip(req.WithContext(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -278,6 +280,20 @@ func isStream(resp *http.Response) bool {
 func (m *mender) farewell(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithTimeout(req.Context(), m.shutdown)
 	defer cancel()
+	ctx, done := m.hurrying(ctx)
+	defer done()
+	resp, err := m.next.RoundTrip(req.WithContext(ctx))
+	if err == nil {
+		drop(resp)
+		resp.Body = http.NoBody
+	}
+	return resp, err
+}
+
+// hurrying returns a context that also ends when there is no time any more for
+// what nobody waits for. The SDK does, when it closes a session.
+func (m *mender) hurrying(ctx context.Context) (_ context.Context, done func()) {
+	ctx, cancel := context.WithCancel(ctx)
 	told := make(chan struct{})
 	var watching sync.WaitGroup
 	watching.Go(func() {
@@ -287,14 +303,11 @@ func (m *mender) farewell(req *http.Request) (*http.Response, error) {
 		case <-told:
 		}
 	})
-	defer watching.Wait()
-	defer close(told)
-	resp, err := m.next.RoundTrip(req.WithContext(ctx))
-	if err == nil {
-		drop(resp)
-		resp.Body = http.NoBody
+	return ctx, func() {
+		close(told)
+		watching.Wait()
+		cancel()
 	}
-	return resp, err
 }
 
 // respond makes an answer to a request that is not sent.

@@ -122,10 +122,10 @@ func (p *pipe) Connect(context.Context) (sdk.Connection, error) { return p, nil 
 func (p *pipe) SessionID() string { return "" }
 
 // Read implements the SDK's Connection.
-func (p *pipe) Read(context.Context) (jsonrpc.Message, error) {
+func (p *pipe) Read(ctx context.Context) (jsonrpc.Message, error) {
 	msg, err := p.frames.next()
 	if err != nil {
-		return nil, p.broken(err)
+		return nil, p.broken(ctx, err)
 	}
 	switch msg := msg.(type) {
 	case *jsonrpc.Response:
@@ -137,7 +137,7 @@ func (p *pipe) Read(context.Context) (jsonrpc.Message, error) {
 }
 
 // broken says why there is nothing more to read, or to be written.
-func (p *pipe) broken(err error) error {
+func (p *pipe) broken(ctx context.Context, err error) error {
 	select {
 	case <-p.closed:
 		return io.EOF
@@ -145,7 +145,7 @@ func (p *pipe) broken(err error) error {
 	}
 	var f *fault
 	if !errors.As(err, &f) {
-		f = &fault{code: tools.CodeTransportClosed, detail: p.death(err), err: err}
+		f = &fault{code: tools.CodeTransportClosed, detail: p.death(ctx, err), err: err}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -155,13 +155,15 @@ func (p *pipe) broken(err error) error {
 	return p.err
 }
 
-// death tells how the process ended, with its last words.
-func (p *pipe) death(err error) string {
+// death tells how the process ended, with its last words. It waits for its end no
+// longer than ctx lasts.
+func (p *pipe) death(ctx context.Context, err error) string {
 	timer := time.NewTimer(deathLimit)
 	defer timer.Stop()
 	select {
 	case <-p.process.Done():
 	case <-p.closed:
+	case <-ctx.Done():
 	case <-timer.C:
 	}
 	exit, over := p.process.Exit()
@@ -214,7 +216,7 @@ func (p *pipe) Write(ctx context.Context, msg jsonrpc.Message) error {
 		if caller.Err() != nil {
 			return caller.Err()
 		}
-		return p.broken(fmt.Errorf("it does not read its stdin: %w", err))
+		return p.broken(ctx, fmt.Errorf("it does not read its stdin: %w", err))
 	}
 	return nil
 }

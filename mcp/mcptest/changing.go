@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"strings"
 )
 
@@ -28,6 +29,7 @@ type changing struct {
 	mark   string // a file that gets a line at each start
 	then   string // the tools from the second start on
 	crash  int    // how many starts after the first end at once
+	holder bool   // starts a process that hangs and holds stderr open
 
 	broken bool
 	listen json.RawMessage // id of the subscription
@@ -40,11 +42,20 @@ func (c *changing) flags(fs *flag.FlagSet) {
 	fs.IntVar(&c.ttl, "ttl", 0, "ttlMs of the list")
 	fs.StringVar(&c.mark, "mark", "", "file that gets a line at each start")
 	fs.StringVar(&c.then, "then", "", "tools from the second start on")
+	fs.BoolVar(&c.holder, "holder", false, "leave a process that holds stderr")
 	fs.IntVar(&c.crash, "crash", 0, "number of starts after the first that end at once")
 }
 
 // start notes the start in the file of marks and does what is due at this one.
 func (c *changing) start(list *string) error {
+	if c.holder {
+		command, args := Command(Hang)
+		cmd := exec.Command(command, args...)
+		cmd.Stderr = os.Stderr
+		if err := cmd.Start(); err != nil {
+			return err
+		}
+	}
 	if c.mark == "" {
 		return nil
 	}
