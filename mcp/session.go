@@ -207,8 +207,12 @@ func (s *session) end() error {
 		s.mu.Lock()
 		conn := s.conn
 		s.mu.Unlock()
+		began := time.Now()
 		if conn != nil {
 			s.closeErr = conn.end()
+		}
+		if s.tokens != nil {
+			s.tokens.Close(max(0, s.shutdownTimeout-time.Since(began)))
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"crewhost/config"
@@ -52,7 +53,11 @@ type Authorizer struct {
 	bound  string   // the same, normalised
 	client *http.Client
 
-	turn chan struct{} // holds a token while nobody reads or changes what follows
+	refreshing sync.WaitGroup
+	stop       chan struct{} // closed by abandon
+	abandon    func()        // ends what is being refreshed
+
+	turn chan struct{} // holds a token while somebody reads or changes what follows
 
 	current Record
 	loaded  bool                // whether the store was asked
@@ -76,9 +81,11 @@ func New(cfg Config) (*Authorizer, error) {
 	}
 	a := &Authorizer{
 		cfg: cfg, target: target, bound: bound,
+		stop:  make(chan struct{}),
 		turn:  make(chan struct{}, 1),
 		asked: make(map[string][]string),
 	}
+	a.abandon = sync.OnceFunc(func() { close(a.stop) })
 	a.client = a.newClient(cfg.Base)
 	return a, nil
 }
@@ -115,34 +122,25 @@ func (a *Authorizer) concerned(ctx context.Context, c challenge) bool {
 	if c.bearer || a.cfg.Settings != nil {
 		return true
 	}
-	if a.lock(ctx) != nil {
+	h, err := a.hold(ctx)
+	if err != nil {
 		return false
 	}
-	defer a.unlock()
+	defer h.release()
 	if !a.loaded && a.load(ctx) != nil {
 		return false
 	}
 	return !a.current.Access.IsZero()
 }
 
-func (a *Authorizer) lock(ctx context.Context) error {
-	select {
-	case a.turn <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (a *Authorizer) unlock() { <-a.turn }
-
 // record is what a request is sent with: nothing, before the server has asked
 // for a token, unless the settings say that it will.
 func (a *Authorizer) record(ctx context.Context) (Record, error) {
-	if err := a.lock(ctx); err != nil {
+	h, err := a.hold(ctx)
+	if err != nil {
 		return Record{}, err
 	}
-	defer a.unlock()
+	defer h.release()
 	if a.cfg.Settings != nil && !a.loaded {
 		if err := a.load(ctx); err != nil {
 			return Record{}, err
@@ -151,11 +149,20 @@ func (a *Authorizer) record(ctx context.Context) (Record, error) {
 	if a.current.Access.IsZero() || a.current.fresh(time.Now()) || a.current.Refresh.IsZero() {
 		return a.current, nil
 	}
-	err := a.refresh(ctx)
-	if errors.As(err, new(*refusal)) {
-		err = nil // the server will ask
+	// Another process may have been quicker.
+	if err := a.load(ctx); err != nil {
+		return Record{}, err
 	}
-	return a.current, err
+	if a.current.fresh(time.Now()) {
+		return a.current, nil
+	}
+	err = h.refresh(ctx)
+	switch {
+	case errors.As(err, new(*refusal)): // the server will ask
+	case err != nil:
+		return Record{}, err
+	}
+	return a.current, nil
 }
 
 // load makes the record that is stored the current one.
@@ -182,10 +189,11 @@ func (a *Authorizer) load(ctx context.Context) error {
 // renew gets a token in place of the one that was refused, and says how it came
 // by it.
 func (a *Authorizer) renew(ctx context.Context, c challenge, old Record, how origins) (Record, origins, error) {
-	if err := a.lock(ctx); err != nil {
+	h, err := a.hold(ctx)
+	if err != nil {
 		return Record{}, how, err
 	}
-	defer a.unlock()
+	defer h.release()
 	newer := func() bool { return !a.current.Access.Equal(old.Access) && a.current.fresh(time.Now()) }
 	if newer() { // another request has renewed it
 		return a.current, how, nil
@@ -198,7 +206,7 @@ func (a *Authorizer) renew(ctx context.Context, c challenge, old Record, how ori
 	}
 	var gone error
 	if !c.more && how == known && !a.current.Refresh.IsZero() {
-		err := a.refresh(ctx)
+		err := h.refresh(ctx)
 		if err == nil {
 			return a.current, refreshed, nil
 		}
@@ -231,10 +239,14 @@ func (a *Authorizer) renew(ctx context.Context, c challenge, old Record, how ori
 // spurned notes that the server does not take what a grant gave: a person would
 // be asked for ever.
 func (a *Authorizer) spurned(ctx context.Context) {
-	if a.unattended() || a.lock(ctx) != nil {
+	if a.unattended() {
 		return
 	}
-	defer a.unlock()
+	h, err := a.hold(ctx)
+	if err != nil {
+		return
+	}
+	defer h.release()
 	a.refused = errors.New("the server does not take the token that a login gave")
 }
 

@@ -33,10 +33,11 @@ func (a *Authorizer) Login(ctx context.Context) (Record, error) {
 	if !wanted && a.cfg.Settings == nil {
 		return Record{}, ErrOpen
 	}
-	if err := a.lock(ctx); err != nil {
+	h, err := a.hold(ctx)
+	if err != nil {
 		return Record{}, err
 	}
-	defer a.unlock()
+	defer h.release()
 	a.current, a.loaded = Record{}, true
 	if err := a.grant(ctx, c); err != nil {
 		return Record{}, err
@@ -69,10 +70,11 @@ func (a *Authorizer) provoke(ctx context.Context) (challenge, bool, error) {
 // Logout forgets what is stored; ok is false where nothing was. Tokens that the
 // server gave stay valid there until they expire.
 func (a *Authorizer) Logout(ctx context.Context) (ok bool, err error) {
-	if err := a.lock(ctx); err != nil {
+	h, err := a.hold(ctx)
+	if err != nil {
 		return false, err
 	}
-	defer a.unlock()
+	defer h.release()
 	a.current, a.loaded = Record{}, false
 	return a.cfg.Store.Delete(ctx, a.bound)
 }

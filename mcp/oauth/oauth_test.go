@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/elliptic"
@@ -189,6 +190,77 @@ func TestConcurrent(t *testing.T) {
 	all.Wait()
 	if len(w.tokens) != 2 {
 		t.Errorf("%d requests for tokens", len(w.tokens))
+	}
+}
+
+// TestRefreshOutlivesItsRequest: a refresh token that was sent may be used up, so
+// the answer is waited for, though nobody waits for the request any more.
+func TestRefreshOutlivesItsRequest(t *testing.T) {
+	w := newWorld(t)
+	w.rotate, w.expires = true, 10
+	store := new(Memory)
+	if _, err := w.authorizer(func(c *Config) { c.Store, c.Browse = store, w.browse }).Login(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	asked, answer := make(chan struct{}), make(chan struct{})
+	w.expires = 3600
+	w.token = func(http.ResponseWriter, *http.Request) bool {
+		close(asked)
+		<-answer
+		w.token = nil
+		return false
+	}
+	run := w.authorizer(func(c *Config) { c.Store, c.Settings = store, new(config.OAuth) })
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-asked
+		cancel()
+	}()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.mcp.URL+"/mcp", strings.NewReader("first"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp, err := run.Over(run.cfg.Base).RoundTrip(req); !errors.Is(err, context.Canceled) {
+		t.Fatal(resp, err)
+	}
+	close(answer)
+	if got, err := w.post(run); got != "200 hello" || len(w.tokens) != 2 {
+		t.Error(got, err, len(w.tokens))
+	}
+	run.Close(time.Second)
+	if stored, _, _ := store.Load(t.Context(), w.mcp.URL+"/mcp"); !w.refresh[stored.Refresh.Reveal()] {
+		t.Error("not written back")
+	}
+}
+
+// TestCloseEndsARefresh: a token endpoint that never answers holds nobody up.
+func TestCloseEndsARefresh(t *testing.T) {
+	w := newWorld(t)
+	w.expires = 10
+	store := new(Memory)
+	if _, err := w.authorizer(func(c *Config) { c.Store, c.Browse = store, w.browse }).Login(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	w.token = func(_ http.ResponseWriter, r *http.Request) bool {
+		cancel()
+		<-r.Context().Done()
+		return true
+	}
+	run := w.authorizer(func(c *Config) { c.Store, c.Settings = store, new(config.OAuth) })
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.mcp.URL+"/mcp", strings.NewReader("first"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp, err := run.Over(run.cfg.Base).RoundTrip(req); !errors.Is(err, context.Canceled) {
+		t.Fatal(resp, err)
+	}
+	began := time.Now()
+	for range 2 {
+		run.Close(10 * time.Millisecond)
+	}
+	if took := time.Since(began); took > timeLimit/2 {
+		t.Errorf("closed after %v", took)
 	}
 }
 

@@ -166,32 +166,6 @@ func printable(s string) bool {
 	return true
 }
 
-// refresh renews the current token. A refusal means that the refresh token is of
-// no more use; it is forgotten then.
-func (a *Authorizer) refresh(ctx context.Context) error {
-	old := a.current
-	p, err := a.returning(ctx, old)
-	if err != nil {
-		return err
-	}
-	r, err := a.ask(ctx, old, p, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {old.Refresh.Reveal()}})
-	if err == nil {
-		a.keep(ctx, r)
-		return nil
-	}
-	var no *refusal
-	if errors.As(err, &no) && no.code == "invalid_grant" {
-		// Another process may have used it up, and stored what it got.
-		if stored, ok, lookup := a.cfg.Store.Load(ctx, a.bound); lookup == nil && ok && !stored.Refresh.Equal(old.Refresh) {
-			a.know(stored.secrets()...)
-			a.current = stored
-			return nil
-		}
-		a.current.Access, a.current.Refresh = secret.Value{}, secret.Value{}
-	}
-	return err
-}
-
 // returning is the client that got a record.
 func (a *Authorizer) returning(ctx context.Context, r Record) (party, error) {
 	p := party{id: r.ClientID, auth: r.Auth, secret: r.ClientSecret, audience: r.Issuer}
