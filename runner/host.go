@@ -40,6 +40,9 @@ type Config struct {
 	// of agents. Nil means that nobody can be asked.
 	Approver permission.Approver
 	Asker    builtin.Asker
+	// Respondent answers what servers ask; nil: what the settings declare is
+	// answered, and everything else declined (O19).
+	Respondent mcp.Respondent
 
 	// Environ is the environment that secrets are looked up in and that
 	// children inherit a part of. Nil means that there are no variables for
@@ -110,6 +113,7 @@ func Open(ctx context.Context, cfg Config) (_ *Host, err error) {
 	h.servers, err = mcp.Startup(ctx, cfg.Settings.MCP, h.registry, mcp.Options{
 		Name: "crewhost", Version: cfg.Version,
 		Environ: cfg.Environ, Guard: cfg.Guard, Logger: cfg.Logger, Redactor: cfg.Redactor, OnReport: cfg.OnServer,
+		Respondent: cfg.Respondent, Sampler: sampler{h}, Roots: rootsOf(h.fs.Mounts()),
 	})
 	if err != nil {
 		return nil, err

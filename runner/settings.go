@@ -151,6 +151,13 @@ func (h *Host) IdleRules() []string {
 			r.ServerTool = d.ServerName()
 		}
 		offered = append(offered, r)
+		if t, ok := h.registry.Lookup(d.Name); ok {
+			if _, scoped := t.(permission.Scoped); scoped { // a tool of every server
+				for _, server := range h.Servers() {
+					offered = append(offered, permission.Request{Tool: d.Name, Server: server.Name, ServerTool: d.Name})
+				}
+			}
+		}
 	}
 	var lines []string
 	for _, rule := range h.policy.Idle(offered) {

@@ -167,19 +167,20 @@ func (s *session) open(ctx *cli.Context) (*runner.Host, error) {
 	}
 	person := newPerson(s.console, s.progress, mode)
 	host, err := runner.Open(ctx.Context, runner.Config{
-		Settings: s.settings,
-		Mounts:   ctx.StringSlice(mountFlag),
-		Dir:      dir,
-		Profile:  ctx.String(profileFlag),
-		Approver: person.approver(),
-		Asker:    person,
-		Environ:  s.console.environ,
-		Logger:   s.log,
-		Redactor: s.console.redactor,
-		Guard:    []string{self, guardArgument},
-		Version:  version().Version,
-		OnServer: s.progress.server,
-		OnEvent:  s.progress.event,
+		Settings:   s.settings,
+		Mounts:     ctx.StringSlice(mountFlag),
+		Dir:        dir,
+		Profile:    ctx.String(profileFlag),
+		Approver:   person.approver(),
+		Asker:      person,
+		Respondent: person.respondent(),
+		Environ:    s.console.environ,
+		Logger:     s.log,
+		Redactor:   s.console.redactor,
+		Guard:      []string{self, guardArgument},
+		Version:    version().Version,
+		OnServer:   s.progress.server,
+		OnEvent:    s.progress.event,
 	})
 	if err != nil {
 		return nil, err

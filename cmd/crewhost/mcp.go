@@ -51,12 +51,14 @@ func mcpCommand(c *console) *cli.Command {
 				Flags:     append(hostFlags(), formatFlagOf("text", "json")),
 				Action:    func(ctx *cli.Context) error { return pingServers(ctx, c) },
 			},
+			resourcesCommand(c),
+			promptsCommand(c),
 			loginCommand(c),
 			logoutCommand(c),
 		},
 		Action: func(ctx *cli.Context) error {
 			if word := ctx.Args().First(); word != "" {
-				return usagef("mcp: unknown command %q; it knows tools, call, ping, login and logout", word)
+				return usagef("mcp: unknown command %q; it knows tools, call, ping, resources, prompts, login and logout", word)
 			}
 			return cli.ShowSubcommandHelp(ctx)
 		},
@@ -90,14 +92,8 @@ func withHost(ctx *cli.Context, c *console, crew string, f func(*cli.Context, *r
 // then must be there.
 func mcpTools(ctx *cli.Context, host *runner.Host, out *output) error {
 	names := ctx.Args().Slice()
-	for _, name := range names {
-		i := slices.IndexFunc(host.Servers(), func(r mcp.ServerReport) bool { return r.Name == name })
-		if i < 0 {
-			return usagef("the settings have no MCP server %q", name)
-		}
-		if err := host.Servers()[i].Err; err != nil {
-			return usagef("MCP server %q could not be connected", name)
-		}
+	if err := connected(host, names); err != nil {
+		return err
 	}
 	var defs []tools.Definition
 	for _, d := range host.Tools() {
@@ -113,6 +109,21 @@ func mcpTools(ctx *cli.Context, host *runner.Host, out *output) error {
 		fmt.Fprintf(table, "%s\t%s\t%s\n", oneLine(d.Name), d.Server, summary(d.Description))
 	}
 	return table.Flush()
+}
+
+// connected refuses the names of servers that are not there.
+func connected(host *runner.Host, names []string) error {
+	reports := host.Servers()
+	for _, name := range names {
+		i := slices.IndexFunc(reports, func(r mcp.ServerReport) bool { return r.Name == name })
+		switch {
+		case i < 0:
+			return usagef("the settings have no MCP server %q", name)
+		case reports[i].Err != nil:
+			return usagef("MCP server %q could not be connected", name)
+		}
+	}
+	return nil
 }
 
 // summary is the beginning of a description, for a table.

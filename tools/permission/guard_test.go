@@ -305,3 +305,37 @@ func TestGuardDefinitions(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// resourceful is a tool whose argument says which server it is about.
+type resourceful struct{ tools.Tool }
+
+func (resourceful) Server(arguments json.RawMessage) string {
+	var in struct{ Server string }
+	_ = json.Unmarshal(arguments, &in)
+	return in.Server
+}
+
+// A tool of the host that is about a server is judged as one of that server (R5).
+func TestScoped(t *testing.T) {
+	policy := mustPolicy(t, permission.Config{
+		Allow: []permission.Rule{{Pattern: "mcp__open__*"}, {Pattern: "mcp__half__reader"}, {Pattern: "reader:server=named"}},
+		Deny:  []permission.Rule{{Pattern: "mcp__shut"}},
+	})
+	var reg tools.Registry
+	if err := reg.Add(resourceful{echo("reader", "")}); err != nil {
+		t.Fatal(err)
+	}
+	guard := permission.NewGuard(&reg, policy, nil)
+	for server, want := range map[string]permission.Outcome{
+		"open": permission.Succeeded, "half": permission.Succeeded, "named": permission.Succeeded, "shut": permission.Denied, "other": permission.Denied, "": permission.Denied,
+	} {
+		var seen permission.Observation
+		guard.Observe = func(o permission.Observation) { seen = o }
+		if _, err := guard.Call(t.Context(), tools.Call{Name: "reader", Arguments: json.RawMessage(`{"server":"` + server + `"}`)}); err != nil {
+			t.Error(err)
+		}
+		if seen.Outcome != want || seen.Request.Server != server {
+			t.Errorf("%q: %+v", server, seen)
+		}
+	}
+}

@@ -175,11 +175,22 @@ func (c *condition) anyTail(p string) bool {
 
 // urlForms returns the URL in canonical spellings: scheme and host in lower
 // case, without user, default port and fragment, the path cleaned, once as it
-// was written and once decoded.
+// was written and once decoded. A URL of the web has a host; one of a file or of
+// a server's own scheme needs none.
 func urlForms(s string) ([]string, bool) {
 	u, err := url.Parse(strings.ReplaceAll(s, `\`, "/"))
-	if err != nil || u.Scheme == "" || u.Host == "" {
+	if err != nil || u.Scheme == "" || u.Opaque != "" {
 		return nil, false
+	}
+	switch u.Scheme {
+	case "http", "https", "ws", "wss", "ftp":
+		if u.Host == "" {
+			return nil, false
+		}
+	case "file":
+		if strings.EqualFold(u.Host, "localhost") {
+			u.Host = ""
+		}
 	}
 	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
 	if strings.Contains(host, ":") {

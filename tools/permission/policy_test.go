@@ -225,6 +225,15 @@ func TestConditions(t *testing.T) {
 		{"w:url=HTTPS://Example.COM/**", `{"url":"https://example.com/a"}`, true, true},
 		{"w:url=https://example.com", `{"url":"https://example.com"}`, true, true},
 		{"w:url=https://example.com/?q=*", `{"url":"https://example.com/xq=1"}`, false, false},
+		{"w:url=file:///docs/**", `{"url":"file:///docs/a"}`, true, true}, // no host is needed here
+		{"w:url=file:///docs/**", `{"url":"file:/docs/a"}`, true, true},
+		{"w:url=file:///docs/**", `{"url":"file://localhost/docs/a"}`, true, true},
+		{"w:url=file:///docs/**", `{"url":"file://elsewhere/docs/a"}`, false, false},
+		{"w:url=file:///docs/**", `{"url":"file:///docs/../etc/a"}`, false, true},
+		{"w:url=file:///etc/**", `{"url":"file:///docs/../etc/a"}`, true, true},
+		{"w:url=notes:///a", `{"url":"notes:///b"}`, false, false},
+		{"w:url=notes:///a", `{"url":"notes:b"}`, false, true},
+		{"w:url=https://example.com/**", `{"url":"https:///example.com/"}`, false, true},
 		{"w:url=https://evil.net/Admin/**", `{"url":"https://evil.net/admin/x"}`, false, true},
 
 		// Letter case, which file systems may ignore.
