@@ -17,6 +17,10 @@ const (
 	// maxPieces bounds lines that look like parts of one message.
 	maxPieces = 1 << 20
 
+	// maxStray is how much of what is no message may come between two of them,
+	// in bytes. More than that is no banner and no log.
+	maxStray = 64 << 20
+
 	// maxKept is the longest buffer that is kept from one line to the next.
 	maxKept = 1 << 20
 
@@ -39,6 +43,9 @@ type frameReader struct {
 	stray  func(line []byte)     // told of each line that is passed over
 	redact func(s string) string // masks secrets in what is shown
 
+	patience int // how many bytes without a message are read
+	strayed  int // and were
+
 	line   []byte
 	queue  []jsonrpc.Message // the rest of a batch
 	spoken bool              // whether a message came
@@ -47,7 +54,7 @@ type frameReader struct {
 }
 
 func newFrameReader(r io.Reader, limit int, redact func(string) string, stray func(line []byte)) *frameReader {
-	return &frameReader{r: bufio.NewReaderSize(r, 64<<10), limit: limit, redact: redact, stray: stray}
+	return &frameReader{r: bufio.NewReaderSize(r, 64<<10), limit: limit, redact: redact, stray: stray, patience: max(maxStray, 2*limit)}
 }
 
 // next returns the next message. The error is that of the stream, or a *fault if
@@ -57,6 +64,7 @@ func (f *frameReader) next() (jsonrpc.Message, error) {
 		if len(f.queue) > 0 {
 			msg := f.queue[0]
 			f.queue = f.queue[1:]
+			f.strayed = 0
 			return msg, nil
 		}
 		line, long, err := f.read()
@@ -65,9 +73,16 @@ func (f *frameReader) next() (jsonrpc.Message, error) {
 		}
 		if long != nil {
 			if resp := long.refuse(tooLarge(f.limit)); resp != nil {
+				f.strayed = 0
 				return resp, nil
 			}
+			f.strayed += f.limit
 			f.stray(line)
+		}
+		if f.strayed += len(line); f.strayed > f.patience {
+			return nil, faultf(tools.CodeProtocolError, "stdout has no message in %s", byteCount(f.patience))
+		}
+		if long != nil {
 			continue
 		}
 		if ferr := f.take(bytes.TrimSpace(line)); ferr != nil {

@@ -137,6 +137,21 @@ func FuzzOutline(f *testing.F) {
 }
 
 // An event stream comes out in one form, with one event's fault kept to its request.
+// Lines that are no messages are passed over, but not for ever.
+func TestFramesWithoutEnd(t *testing.T) {
+	const message = `{"jsonrpc":"2.0","method":"m"}` + "\n"
+	strays := 0
+	f := newFrameReader(strings.NewReader(strings.Repeat("a log line\n", 50)+message+strings.Repeat("another\n", 1000)), 500, asIs, func([]byte) { strays++ })
+	f.patience = 1000
+	if _, err := f.next(); err != nil || strays != 50 {
+		t.Fatalf("%d lines passed over, %v", strays, err)
+	}
+	_, err := f.next()
+	if err == nil || err.Error() != "stdout has no message in 1000 bytes" || strays >= 1050 {
+		t.Errorf("%d lines passed over, %v", strays, err)
+	}
+}
+
 func TestEventStream(t *testing.T) {
 	const ok = `{"jsonrpc":"2.0","id":1,"result":{}}`
 	for name, tt := range map[string]struct{ stream, want string }{
