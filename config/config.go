@@ -90,6 +90,12 @@ const (
 	ProviderEcho      = "echo"   // gives the prompt back
 )
 
+// What schemas of tools a model's server takes.
+const (
+	SchemasFull  = "full"
+	SchemasPlain = "plain"
+)
+
 // Profile is one way to reach one model. Zero fields are unset.
 type Profile struct {
 	Provider    string // one of the providers; empty where no model is configured
@@ -102,6 +108,9 @@ type Profile struct {
 	Temperature *float64
 	TopP        *float64
 	MaxTokens   int
+	// ToolSchemas is SchemasPlain where the model's server takes but plain
+	// schemas of tools: without references, among others.
+	ToolSchemas string
 	Pos         strict.Pos
 }
 

@@ -41,6 +41,7 @@ type ProfileDocument struct {
 	Temperature strict.At[temperature] `key:"temperature"`
 	TopP        strict.At[share]       `key:"top_p"`
 	MaxTokens   count                  `key:"max_tokens"`
+	ToolSchemas strict.At[string]      `key:"tool_schemas"`
 }
 
 type mcpDocument struct {
@@ -210,6 +211,8 @@ func (l *loader) profile(x *expander, doc ProfileDocument, where string) Profile
 		Timeout:   doc.Timeout,
 		MaxTokens: int(doc.MaxTokens),
 		Pos:       doc.Pos,
+
+		ToolSchemas: doc.ToolSchemas.V,
 	}
 	if !p.BaseURL.IsZero() {
 		checkURL(d, doc.BaseURL.Pos, where+".base_url", p.BaseURL)
@@ -226,6 +229,7 @@ func (l *loader) profile(x *expander, doc ProfileDocument, where string) Profile
 	if doc.TopP.Set {
 		p.TopP = (*float64)(&doc.TopP.V)
 	}
+	oneOf(d, doc.ToolSchemas, where+".tool_schemas", SchemasFull, SchemasPlain)
 	oneOf(d, doc.Provider, where+".provider", ProviderOpenAI, ProviderAnthropic, ProviderReplay, ProviderEcho)
 	switch {
 	case p.Provider == "" && (p.Model != "" || !p.BaseURL.IsZero()):

@@ -310,7 +310,7 @@ crewhost.yaml:13:5: the profile id "a b" is not valid (letters, digits, _ . and 
 crewhost.yaml:14:5: llm.profiles.empty sets nothing (a profile stands alone, and takes nothing from llm) [missing]
 crewhost.yaml:16:5: the profiles "Cheap" and "cheap" differ in case only [duplicate-key]
 crewhost.yaml:16:23: llm.profiles.cheap: the provider replay needs a tape (tape: FILE) [missing]
-crewhost.yaml:16:31: unknown key "profiles" in llm.profiles.cheap (known: api_key, base_url, max_retries, max_tokens, model, provider, tape, temperature, timeout, top_p) [unknown-key]
+crewhost.yaml:16:31: unknown key "profiles" in llm.profiles.cheap (known: api_key, base_url, max_retries, max_tokens, model, provider, tape, temperature, timeout, tool_schemas, top_p) [unknown-key]
 crewhost.yaml:18:3: unknown key "conect_timeout" in mcp (did you mean "connect_timeout"?) [unknown-key]
 crewhost.yaml:19:18: mcp.probe_timeout: "0s" is not a duration above zero (write a number with a unit: 500ms, 30s, 2m) [bad-value]
 crewhost.yaml:20:17: mcp.max_starting must be at least 1, not 0 [bad-value]

@@ -46,12 +46,12 @@ func NewModel(ctx context.Context, p config.Profile, credentials Credentials, lo
 	case config.ProviderOpenAI:
 		return openai.New(openai.Config{
 			BaseURL: p.BaseURL.Reveal(), APIKey: key.Reveal(), Model: p.Model,
-			Timeout: p.Timeout, MaxRetries: p.MaxRetries, Logger: log,
+			Timeout: p.Timeout, MaxRetries: p.MaxRetries, Logger: log, PlainSchemas: p.ToolSchemas == config.SchemasPlain,
 		})
 	case config.ProviderAnthropic:
 		return anthropic.New(anthropic.Config{
 			BaseURL: p.BaseURL.Reveal(), APIKey: key.Reveal(), Model: p.Model,
-			Timeout: p.Timeout, MaxRetries: p.MaxRetries, Logger: log,
+			Timeout: p.Timeout, MaxRetries: p.MaxRetries, Logger: log, PlainSchemas: p.ToolSchemas == config.SchemasPlain,
 		})
 	case config.ProviderReplay:
 		return replay.Open(p.Tape)

@@ -44,7 +44,7 @@ func (r *run) callTools(ctx context.Context, msg llm.Message) error {
 			c.fault = r.set.unknown(wrote.Name)
 			wrote.Name = fitName(wrote.Name)
 		}
-		args, err := normalise(wrote.Arguments, c.tool.shape)
+		args, err := c.tool.arguments(wrote.Arguments)
 		if err != nil {
 			// Many APIs refuse a conversation that holds arguments which are no
 			// object, so the model reads what it wrote in the fault instead.

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"crewhost/crew"
+	"crewhost/runner/llm"
 	"crewhost/tools"
 )
 
@@ -46,7 +47,7 @@ func promptInput() (Input, []tools.Definition) {
 
 func TestPrompts(t *testing.T) {
 	in, defs := promptInput()
-	set, err := newToolset(in.Agent, in.Task, defs)
+	set, err := newToolset(in.Agent, in.Task, defs, llm.SchemaDialect{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +136,7 @@ func TestDeliverablesInThePrompt(t *testing.T) {
 		{"final_message", `saved as /out/paper.md in the form "markdown"`},
 	} {
 		in.Task.Deliverable.Source = tt.source
-		set, err := newToolset(in.Agent, in.Task, defs)
+		set, err := newToolset(in.Agent, in.Task, defs, llm.SchemaDialect{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,7 +145,7 @@ func TestDeliverablesInThePrompt(t *testing.T) {
 		}
 	}
 	in.Task.Deliverable.Source = "none"
-	set, err := newToolset(in.Agent, in.Task, defs)
+	set, err := newToolset(in.Agent, in.Task, defs, llm.SchemaDialect{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +162,7 @@ func TestEarlierOutputsShareTheirBudgets(t *testing.T) {
 		{Task: "b", Text: strings.Repeat("b", 100)},
 		{Task: "c", Text: "C-HEAD" + strings.Repeat("c", 9000) + "C-TAIL"},
 	}
-	set, err := newToolset(in.Agent, in.Task, defs)
+	set, err := newToolset(in.Agent, in.Task, defs, llm.SchemaDialect{})
 	if err != nil {
 		t.Fatal(err)
 	}

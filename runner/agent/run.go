@@ -74,7 +74,7 @@ func (l *Loop) prepare(in Input) (*run, error) {
 	if err != nil {
 		return nil, &TaskError{Reason: ReasonModel, Detail: "choosing the model", Err: err}
 	}
-	set, err := newToolset(in.Agent, in.Task, l.definitions())
+	set, err := newToolset(in.Agent, in.Task, l.definitions(), llm.DialectOf(model))
 	if err != nil {
 		return nil, err
 	}

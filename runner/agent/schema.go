@@ -24,10 +24,10 @@ const (
 	maxMoved = 32
 )
 
-// wireSchema makes a tool's schema one that the APIs of models take: an object
-// at the root, with a type and properties, in which every reference leads to a
-// definition of the same document. What a vendor refuses beyond that is the
-// business of its adapter. The server still gets the arguments as they are.
+// wireSchema makes a tool's schema one that the APIs of all models take: valid,
+// an object at the root, with a type and properties, in which every reference
+// leads to a definition of the same document. What a vendor refuses beyond that is
+// the business of adapt.
 //
 // A schema that is fit already is returned as it came, byte for byte. warnings
 // say what the model will not be told, a line each.
@@ -41,25 +41,44 @@ func wireSchema(schema json.RawMessage) (fit json.RawMessage, warnings []string)
 	if depth(schema) > maxSchemaDepth {
 		return json.RawMessage(emptySchema), []string{fmt.Sprintf("its schema nests deeper than %d levels", maxSchemaDepth)}
 	}
+	schema = bytes.ToValidUTF8(schema, []byte("�"))
+	schema, warnings = tidy(schema)
 	if bytes.Contains(schema, []byte(`$ref`)) {
-		schema, warnings = localReferences(schema)
+		var lost []string
+		schema, lost = localReferences(schema)
+		warnings = append(warnings, lost...)
 	}
-	return rootObject(schema), warnings
+	if fit = rootObject(schema); fit == nil {
+		return json.RawMessage(emptySchema), append(warnings, "its schema does not describe an object: any arguments are allowed")
+	}
+	return fit, warnings
 }
 
-// rootObject gives the root a type and properties where it lacks them.
+// rootObject gives the root a type and properties where it lacks them. It returns
+// nil where the root can't be an object.
 func rootObject(schema json.RawMessage) json.RawMessage {
 	var root map[string]json.RawMessage
 	if json.Unmarshal(schema, &root) != nil || root == nil {
-		return json.RawMessage(emptySchema)
+		return nil
 	}
 	var add string
+	var kinds []string
 	switch kind := bytes.TrimSpace(root["type"]); {
 	case string(kind) == `"object"`:
 	case len(kind) == 0:
 		add = `"type":"object",`
-	default: // null, a list, another type
-		return json.RawMessage(emptySchema)
+	case json.Unmarshal(kind, &kinds) == nil && slices.Contains(kinds, "object"):
+		root["type"] = json.RawMessage(`"object"`)
+		if _, ok := root["properties"]; !ok {
+			root["properties"] = json.RawMessage(`{}`)
+		}
+		fit, err := json.Marshal(root)
+		if err != nil {
+			return nil // what was decoded can be encoded
+		}
+		return fit
+	default:
+		return nil
 	}
 	if _, ok := root["properties"]; !ok {
 		add += `"properties":{},`

@@ -32,13 +32,15 @@ type toolset struct {
 // held is a tool that the agent holds.
 type held struct {
 	def   tools.Definition
-	wire  string // the name that the model sees
-	shape any    // the server's own schema, decoded; nil where it has none
+	wire  string  // the name that the model sees
+	fit   adapted // the schema that the model sees
+	shape any     // the server's own schema, decoded; nil where it has none
 }
 
 // newToolset picks from defs what a and t name, and the tool to ask a person
-// with where t wants it (K27). Names that are not there are an error.
-func newToolset(a *crew.Agent, t *crew.Task, defs []tools.Definition) (*toolset, error) {
+// with where t wants it (K27), and adapts their schemas to the dialect of the
+// model's API. Names that are not there are an error.
+func newToolset(a *crew.Agent, t *crew.Task, defs []tools.Definition, dialect llm.SchemaDialect) (*toolset, error) {
 	known := make(map[string]tools.Definition, len(defs))
 	for _, d := range defs {
 		known[d.Name] = d
@@ -65,19 +67,29 @@ func newToolset(a *crew.Agent, t *crew.Task, defs []tools.Definition) (*toolset,
 	set := &toolset{byWire: make(map[string]int, len(names))}
 	for i, wire := range wireNames(names) {
 		def := known[names[i]]
-		h := held{def: def, wire: wire}
+		h := held{def: def, wire: wire, fit: adapt(def.InputSchema, dialect)}
 		if json.Unmarshal(def.InputSchema, &h.shape) != nil {
 			h.shape = nil
 		}
 		set.byWire[wire] = len(set.held)
 		set.held = append(set.held, h)
-		schema, warnings := wireSchema(def.InputSchema)
-		for _, w := range warnings {
+		for _, w := range h.fit.warnings {
 			set.warnings = append(set.warnings, fmt.Sprintf("tool %q: %s", def.Name, w))
 		}
-		set.offered = append(set.offered, llm.Tool{Name: wire, Description: def.Description, Schema: schema})
+		set.offered = append(set.offered, llm.Tool{Name: wire, Description: def.Description, Schema: h.fit.schema})
 	}
 	return set, nil
+}
+
+// arguments makes the arguments for the tool of what the model wrote: an object
+// of the server's own schema, without nulls that it does not allow (K29). An error
+// says what is wrong, for the model to read.
+func (h held) arguments(text string) (json.RawMessage, error) {
+	raw, err := normalise(text, nil)
+	if err != nil {
+		return nil, err
+	}
+	return normalise(string(h.fit.back(raw)), h.shape)
 }
 
 // lookup returns the tool that the model calls name.

@@ -63,7 +63,7 @@ func TestWireSchema(t *testing.T) {
 		{`[1]`, `{"type":"object","properties":{}}`},
 		{`{"type":`, `{"type":"object","properties":{}}`},
 		{`{"type":"string"}`, `{"type":"object","properties":{}}`},
-		{`{"type":null,"properties":{"a":{}}}`, `{"type":"object","properties":{}}`},
+		{`{"type":null,"properties":{"a":{}}}`, `{"type":"object","properties":{"a":{}}}`},
 		{`{}`, `{"type":"object","properties":{}}`},
 		{`{"type":"object"}`, `{"properties":{},"type":"object"}`},
 		{` { "properties" : {"a":{"maximum":725653563933458433}} } `, `{"type":"object","properties" : {"a":{"maximum":725653563933458433}} }`},

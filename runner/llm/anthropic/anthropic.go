@@ -44,6 +44,10 @@ type Config struct {
 	IdleTimeout time.Duration
 	MaxRetries  *int
 
+	// PlainSchemas says that the server takes no references in schemas of
+	// tools.
+	PlainSchemas bool
+
 	ProviderName string       // begins every error; empty: "anthropic"
 	HTTPClient   *http.Client // nil: the default client; redirects are never followed
 	Logger       *slog.Logger // nil: discard
@@ -54,6 +58,7 @@ type Model struct {
 	messages anthropic.MessageService
 	exchange llm.Exchange
 	model    string
+	plain    bool
 }
 
 // New returns the model that c describes. Nothing is sent yet.
@@ -92,7 +97,18 @@ func New(c Config) (*Model, error) {
 			Logger:      c.Logger,
 		},
 		model: c.Model,
+		plain: c.PlainSchemas,
 	}, nil
+}
+
+// SchemaDialect implements [llm.Dialectal]. The API refuses oneOf, allOf and anyOf
+// at the top level of a schema, and names of its properties but plain ones.
+func (m *Model) SchemaDialect() llm.SchemaDialect {
+	return llm.SchemaDialect{
+		RootKeywords: []string{"allOf", "anyOf", "oneOf"},
+		PlainKeys:    true,
+		NoReferences: m.plain,
+	}
 }
 
 // Generate sends req and returns the answer. See [llm.Model] and

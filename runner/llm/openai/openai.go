@@ -60,6 +60,10 @@ type Config struct {
 	// one for every other. Where MaxTokens is 0 neither is sent.
 	TokensField TokensField
 
+	// PlainSchemas says that the server takes no references in schemas of
+	// tools, and no names of properties but plain ones.
+	PlainSchemas bool
+
 	ProviderName string       // begins every error; empty: "openai"
 	HTTPClient   *http.Client // nil: the default client; redirects are never followed
 	Logger       *slog.Logger // nil: discard
@@ -71,6 +75,7 @@ type Model struct {
 	exchange llm.Exchange
 	model    string
 	tokens   TokensField
+	plain    bool
 }
 
 // New returns the model that c describes. Nothing is sent yet.
@@ -123,11 +128,22 @@ func New(c Config) (*Model, error) {
 		},
 		model:  c.Model,
 		tokens: c.TokensField,
+		plain:  c.PlainSchemas,
 	}, nil
 }
 
 // TokensField returns where a request's MaxTokens goes.
 func (m *Model) TokensField() TokensField { return m.tokens }
+
+// SchemaDialect implements [llm.Dialectal]. The API wants schemas "with type
+// object and not oneOf, anyOf, allOf, enum or not at the top level".
+func (m *Model) SchemaDialect() llm.SchemaDialect {
+	return llm.SchemaDialect{
+		RootKeywords: []string{"allOf", "anyOf", "enum", "not", "oneOf"},
+		PlainKeys:    m.plain,
+		NoReferences: m.plain,
+	}
+}
 
 // Generate sends req and returns the answer. See [llm.Model] and
 // [llm.Exchange.Do] for errors and repetitions.

@@ -23,6 +23,9 @@ const (
 type header struct {
 	Tape    string `json:"tape"`
 	Version int    `json:"version"`
+	// Dialect is that of the model which was recorded: requests hold schemas
+	// that were adapted to it.
+	Dialect *llm.SchemaDialect `json:"schema_dialect,omitempty"`
 }
 
 // line is a record as it is written.
@@ -61,8 +64,12 @@ func Read(r io.Reader, name string) (*Tape, error) {
 			continue
 		}
 		if !begun {
-			if err := readHeader(text); err != nil {
+			head, err := readHeader(text)
+			if err != nil {
 				return nil, fmt.Errorf("%s:%d: %w", name, n, err)
+			}
+			if head.Dialect != nil {
+				t.dialect = *head.Dialect
 			}
 			begun = true
 			continue
@@ -88,15 +95,15 @@ func Read(r io.Reader, name string) (*Tape, error) {
 	return t, nil
 }
 
-func readHeader(text []byte) error {
+func readHeader(text []byte) (header, error) {
 	var h header
 	if err := strictly(text, &h); err != nil || h.Tape != tapeName {
-		return fmt.Errorf(`not a tape: the first line must be {"tape":%q,"version":%d}`, tapeName, tapeVersion)
+		return h, fmt.Errorf(`not a tape: the first line must be {"tape":%q,"version":%d}`, tapeName, tapeVersion)
 	}
 	if h.Version != tapeVersion {
-		return fmt.Errorf("the tape has version %d, and only version %d can be read", h.Version, tapeVersion)
+		return h, fmt.Errorf("the tape has version %d, and only version %d can be read", h.Version, tapeVersion)
 	}
-	return nil
+	return h, nil
 }
 
 func readRecord(text []byte) (Record, error) {

@@ -27,6 +27,9 @@ func NewRecorder(model llm.Model, w io.Writer) *Recorder {
 	return &Recorder{model: model, w: w}
 }
 
+// SchemaDialect implements [llm.Dialectal].
+func (r *Recorder) SchemaDialect() llm.SchemaDialect { return llm.DialectOf(r.model) }
+
 // Generate asks the model and records its answer; an error is not recorded. It
 // fails where the tape cannot be written, since a tape with a gap is of no use.
 func (r *Recorder) Generate(ctx context.Context, req llm.Request) (*llm.Response, error) {
@@ -38,7 +41,11 @@ func (r *Recorder) Generate(ctx context.Context, req llm.Request) (*llm.Response
 	defer r.mu.Unlock()
 	if !r.begun {
 		r.begun = true
-		r.write(header{Tape: tapeName, Version: tapeVersion})
+		head := header{Tape: tapeName, Version: tapeVersion}
+		if d, ok := r.model.(llm.Dialectal); ok {
+			head.Dialect = new(d.SchemaDialect())
+		}
+		r.write(head)
 	}
 	r.write(line{Request: &req, Response: res})
 	if r.err != nil {

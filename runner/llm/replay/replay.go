@@ -105,11 +105,15 @@ func textOf(req llm.Request) string {
 // Tape is a model that answers from records. It is safe for concurrent use.
 type Tape struct {
 	name    string
+	dialect llm.SchemaDialect
 	records []Record
 
 	mu   sync.Mutex
 	used []bool
 }
+
+// SchemaDialect implements [llm.Dialectal]: it is that of the model that was recorded.
+func (t *Tape) SchemaDialect() llm.SchemaDialect { return t.dialect }
 
 // Generate answers req with the first unused record that matches it. Where
 // req.OnDelta is set, the reasoning is delivered whole and the text word by word.

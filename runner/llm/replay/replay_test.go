@@ -308,3 +308,31 @@ func TestDigitsDecide(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+type dialectal struct {
+	llm.Echo
+	dialect llm.SchemaDialect
+}
+
+func (d dialectal) SchemaDialect() llm.SchemaDialect { return d.dialect }
+
+// A tape is asked in the dialect of the model that was recorded: otherwise its
+// requests would have other schemas.
+func TestDialectIsOnTheTape(t *testing.T) {
+	for _, want := range []llm.SchemaDialect{{}, {PlainKeys: true, RootKeywords: []string{"anyOf"}}} {
+		var b strings.Builder
+		recorder := replay.NewRecorder(dialectal{dialect: want}, &b)
+		if _, err := recorder.Generate(t.Context(), ask("hello")); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, llm.DialectOf(recorder)); diff != "" {
+			t.Error(diff)
+		}
+		if diff := cmp.Diff(want, llm.DialectOf(read(t, b.String()))); diff != "" {
+			t.Error(diff)
+		}
+	}
+	if diff := cmp.Diff(llm.SchemaDialect{}, llm.DialectOf(llm.Echo{})); diff != "" {
+		t.Error(diff)
+	}
+}
