@@ -165,6 +165,30 @@ func TestReconnectAttempts(t *testing.T) {
 	}
 }
 
+// A server that breaks down as soon as it is up is not started for ever.
+func TestReconnectCrashLoop(t *testing.T) {
+	t.Parallel()
+	mark := filepath.Join(t.TempDir(), "starts")
+	s := stdio("a", mcptest.Scripted, "-leave", "-mark", mark, "-list", `[{"name":"x"}]`)
+	s.Protocol = config.ProtocolLegacy
+	cfg := again(s)
+	cfg.Reconnect = config.Reconnect{MaxAttempts: 3, Initial: time.Millisecond, Max: time.Hour}
+	r := start(t, cfg)
+	if r.only().State == mcp.StateFailed {
+		t.Skip("it was gone before it was connected")
+	}
+	eventually(t, func() bool {
+		_, err := r.try(t.Context(), "x", "")
+		return tools.CodeOf(err) != "" && r.only().State == mcp.StateFaulted && len(strings.Fields(readFile(t, mark))) == 4
+	})
+	if _, err := r.try(t.Context(), "x", ""); err == nil || !strings.Contains(err.Error(), "exit status 8") {
+		t.Errorf("got %v", err)
+	}
+	if n := len(strings.Fields(readFile(t, mark))); n != 4 {
+		t.Errorf("%d starts", n)
+	}
+}
+
 // A call that waits for a reconnect does so within its own time, and Close ends
 // the waiting.
 func TestReconnectWaiting(t *testing.T) {

@@ -29,6 +29,7 @@ type changing struct {
 	mark   string // a file that gets a line at each start
 	then   string // the tools from the second start on
 	crash  int    // how many starts after the first end at once
+	leave  bool   // ends after the first list
 	holder bool   // starts a process that hangs and holds stderr open
 
 	broken bool
@@ -42,6 +43,7 @@ func (c *changing) flags(fs *flag.FlagSet) {
 	fs.IntVar(&c.ttl, "ttl", 0, "ttlMs of the list")
 	fs.StringVar(&c.mark, "mark", "", "file that gets a line at each start")
 	fs.StringVar(&c.then, "then", "", "tools from the second start on")
+	fs.BoolVar(&c.leave, "leave", false, "end after the first list")
 	fs.BoolVar(&c.holder, "holder", false, "leave a process that holds stderr")
 	fs.IntVar(&c.crash, "crash", 0, "number of starts after the first that end at once")
 }

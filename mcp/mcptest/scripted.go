@@ -226,6 +226,9 @@ func (p *peer) tools(m message) error {
 		if p.deaf {
 			hang()
 		}
+		if p.leave {
+			os.Exit(8)
+		}
 	}()
 	switch {
 	case p.cursor == "none", params.Cursor != nil && p.cursor == "empty":
