@@ -24,6 +24,19 @@
 // (O5). Where a server dies on the first question it is started again and asked
 // in the old way.
 //
+// # A session
+//
+// A session outlives its connections. One goroutine looks after it once Startup is
+// done: it refreshes the list of tools when that has changed (O17), asks for signs
+// of life, and connects a server again that is gone, with pauses that double. Its
+// state goes from connecting to connected, to faulted and back, and at last to
+// closed; [Options].OnChange is told. What waits for a server waits no longer than
+// its own context, and what is left of a server at a deadline is killed and not
+// asked, so that every operation returns within its time.
+//
+// A call is sent once. Where the connection breaks before anything of it went out,
+// the next one carries it; afterwards it fails, since nobody knows what it did.
+//
 // # Foreign input
 //
 // Everything that a server sends is bounded and suspected: a line or a body of 16
