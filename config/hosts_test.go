@@ -78,3 +78,12 @@ func TestTransports(t *testing.T) {
 		}
 	}
 }
+
+// The legacy transport has no modern era.
+func TestTransportOfAnEra(t *testing.T) {
+	got := faults(t, `mcp: {servers: {a: {type: sse, url: "http://x/", protocol: modern}}}`)
+	want := `crewhost.yaml:1:60: the server "a": it is sse, which belongs to the legacy era (leave out protocol, or use type: http) [bad-server]`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -154,6 +154,9 @@ func (l *loader) server(x *expander, e strict.Named[serverDocument], section MCP
 		return Server{}, false
 	}
 	s.Transport = transport
+	if transport == TransportSSE && s.Protocol == ProtocolModern {
+		fail(doc.Protocol.Pos, CodeServer, "it is sse, which belongs to the legacy era", "leave out protocol, or use type: http")
+	}
 	if transport == TransportStdio {
 		l.stdio(x, doc, &s)
 	} else {

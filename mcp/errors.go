@@ -40,6 +40,10 @@ type fault struct {
 	code   tools.Code
 	detail string
 	err    error // the cause, may be nil
+
+	// Of answers over HTTP.
+	status      int  // or zero
+	unsupported bool // whether the server doesn't speak this transport (W3)
 }
 
 func (f *fault) Error() string { return f.detail }

@@ -16,10 +16,6 @@ import (
 // the SDK's making. Who wants to know puts one into the context of the request;
 // the transports fill it in.
 type exchange struct {
-	// connecting marks the exchange of a connection being made. The SDK derives
-	// the context of the stream for the server's own messages from that one.
-	connecting bool
-
 	// sent says that something of the request went out, so that it may have
 	// had an effect.
 	sent atomic.Bool

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -156,8 +157,9 @@ func TestEventStream(t *testing.T) {
 	const ok = `{"jsonrpc":"2.0","id":1,"result":{}}`
 	for name, tt := range map[string]struct{ stream, want string }{
 		"an event":            {"data: " + ok + "\n\n", "data: " + ok + "\n\n"},
-		"all fields":          {"id: 7\nevent: message\nretry: 10\n: c\nx: y\ndata:" + ok + "\n\n", "id: 7\nretry: 10\ndata: " + ok + "\n\n"},
-		"an empty id event":   {"id: 7\ndata:\n\n", "id: 7\n\n"},
+		"all fields":          {"id: 7\nevent: message\nretry: 10\n: c\nx: y\ndata:" + ok + "\n\n", "data: " + ok + "\n\n"},
+		"an empty id event":   {"id: 7\ndata:\n\n", ""},
+		"a batch":             {"data: [" + ok + "," + ok + "]\n\n", "data: " + ok + "\n\ndata: " + ok + "\n\n"},
 		"another kind":        {"event: ping\ndata: " + ok + "\n\n", ""},
 		"no JSON-RPC":         {"data: hello\n\ndata: " + ok + "\n\n", "data: " + ok + "\n\n"},
 		"no end, complete":    {"data: " + ok, "data: " + ok + "\n\n"},
@@ -175,6 +177,18 @@ func TestEventStream(t *testing.T) {
 	}
 }
 
+// What a stream says about its going on stays with it.
+func TestEventStreamGoesOn(t *testing.T) {
+	m := &mender{limit: 256, redact: asIs}
+	s := m.mendStream(io.NopCloser(strings.NewReader("id: 7\nretry: 10\n\nid: 8\ndata:\n\nretry: never\n\n")), nil)
+	if got, err := io.ReadAll(s); err != nil || len(got) != 0 {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if string(s.last) != "8" || s.retry != 10*time.Millisecond || s.older {
+		t.Errorf("goes on from %q after %v", s.last, s.retry)
+	}
+}
+
 // What comes out of an event stream is well-formed, whatever goes in.
 func FuzzEventStream(f *testing.F) {
 	for _, seed := range []string{"data: {}\n\n", "id\nid:\n\nretry: 1\r\n\r\n", ":::\n\n", "data: a\ndata\n\n", "event: x\ndata: {\"jsonrpc\":\"2.0\",\"id\":1}\n"} {
@@ -188,7 +202,7 @@ func FuzzEventStream(f *testing.F) {
 		}
 		for line := range strings.Lines(string(out)) {
 			line = strings.TrimSuffix(line, "\n")
-			if name, _, ok := strings.Cut(line, ": "); line != "" && (!ok || name != "id" && name != "retry" && name != "data") {
+			if name, _, ok := strings.Cut(line, ": "); line != "" && (!ok || name != "data") {
 				t.Fatalf("a line of no kind: %q", line)
 			}
 		}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
-	"crewhost/config"
 	"crewhost/tools"
 )
 
@@ -96,7 +95,7 @@ func (s *session) page(ctx context.Context, conn *connection, cursor *string, re
 			params.Cursor = *cursor
 		}
 		var page *sdk.ListToolsResult
-		if page, err = conn.client.ListTools(ctx, params); err == nil && s.server.Transport == config.TransportHTTP {
+		if page, err = conn.client.ListTools(ctx, params); err == nil && s.server.Transport.Remote() {
 			result, _, _ := ex.get()
 			missing(result, page.Tools, refused)
 		}

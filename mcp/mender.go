@@ -20,42 +20,37 @@ import (
 	"crewhost/tools"
 )
 
-// versionHeader says which version of the protocol a request speaks.
-const versionHeader = "Mcp-Protocol-Version"
-
 // maxSnippet is how much of a body that is no message is looked at, in bytes.
 const maxSnippet = 64 << 10
 
 // A mender is the HTTP round trip of one endpoint. For the SDK's Streamable
 // HTTP client, much that a server can do in one answer ends the whole session: a
 // body that is no JSON, a status without one, a notification refused, an event
-// cut short. The mender turns each into the failure of the one request
-// that it answers, and notes what was really said in the request's exchange.
+// cut short, a session forgotten. The mender turns each into the failure of the one
+// request that it answers, and notes what was really said in the request's
+// exchange.
 type mender struct {
-	next     http.RoundTripper
-	origin   string
-	header   http.Header   // the configured headers
+	reach    *reach
+	direct   *http.Client  // for requests that the SDK does not make
 	shutdown time.Duration // limit of the farewell
 	limit    int64         // of a body or an event, in bytes, unpacked (W4)
 	redact   func(string) string
+	warn     func(string)
 
 	version atomic.Pointer[string] // that is spoken, where it is not the SDK's
-	hurry   chan struct{}          // closed when farewells must not take time
-	hurried sync.Once
+	hurry   hurry
 
 	calls     calls
 	handshake handshake
+	lease     lease
+
+	mu  sync.Mutex
+	err *fault // why the session can't go on
 }
 
 // RoundTrip implements http.RoundTripper.
 func (m *mender) RoundTrip(req *http.Request) (*http.Response, error) {
-	if origin(req.URL) != m.origin {
-		return nil, faultf(tools.CodeTransportFailed, "it leads to another origin, %s", origin(req.URL))
-	}
 	out := req.Clone(req.Context())
-	for name, values := range m.header {
-		out.Header[name] = values
-	}
 	if version := m.version.Load(); version != nil {
 		out.Header.Set(versionHeader, *version)
 	}
@@ -63,7 +58,9 @@ func (m *mender) RoundTrip(req *http.Request) (*http.Response, error) {
 	case http.MethodPost:
 		return m.post(out)
 	case http.MethodGet:
-		return m.stream(out)
+		resp := respond(out, http.StatusOK, &ownStream{mender: m, req: out})
+		resp.Header.Set("Content-Type", "text/event-stream")
+		return resp, nil
 	default:
 		return m.farewell(out)
 	}
@@ -100,33 +97,76 @@ func (m *mender) post(req *http.Request) (*http.Response, error) {
 		}
 	}
 	ex := exchangeOf(req.Context())
-	m.calls.add(req.Context(), call)
-	resp, err := m.next.RoundTrip(req)
-	if ex != nil && !undialled(err) {
-		ex.sent.Store(true)
-	}
+	resp, f, err := m.ask(req, call, ex)
 	if err != nil {
 		ex.failed(unreachable(err))
 		return nil, err
 	}
-	if f := m.answer(resp, call, ex); f != nil {
+	if f != nil {
 		ex.failed(f)
-		if passed(resp.StatusCode) {
-			return resp, nil
-		}
 		setMessage(resp, &jsonrpc.Response{ID: call.ID, Error: &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: f.detail}})
 	}
 	return resp, nil
 }
 
-// passed reports whether the SDK, or http.Client, has to see a status: redirects,
-// what asks for authorization, and that the session is gone.
-func passed(status int) bool {
-	switch status {
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
-		return true
+// ask sends a call and reads its answer; the fault is why there is none. A call
+// that was refused because its session is forgotten is sent again, once, in another
+// session (K41): refused, it had no effect.
+func (m *mender) ask(req *http.Request, call *jsonrpc.Request, ex *exchange) (*http.Response, *fault, error) {
+	begins := call.Method == methodInitialize
+	for again := false; ; again = true {
+		m.calls.add(req.Context(), call)
+		term := m.lease.stamp(req)
+		if begins {
+			m.lease.greet(req)
+		}
+		resp, err := m.reach.send(req)
+		if ex != nil && !undialled(err) {
+			ex.sent.Store(true)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		if begins {
+			m.lease.begin(resp.Header)
+		} else {
+			resp.Header.Del(sessionHeader) // the SDK would want it to be the first one
+		}
+		f := m.answer(resp, call, ex)
+		switch {
+		case !forgotten(f, req):
+			return resp, f, nil
+		case again:
+			f.detail = "it forgets each session at once: " + f.detail
+			return resp, f, nil
+		}
+		if f := m.renew(req, term); f != nil {
+			return resp, f, nil
+		}
+		body, err := req.GetBody()
+		if err != nil {
+			return nil, nil, err
+		}
+		req.Body = body
 	}
-	return status >= 300 && status < 400
+}
+
+// lose notes that the session can't go on.
+func (m *mender) lose(f *fault) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.err == nil {
+		m.err = f
+	}
+}
+
+func (m *mender) fault() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.err == nil {
+		return nil
+	}
+	return m.err
 }
 
 // unreachable is the fault of a request that got no answer.
@@ -147,15 +187,7 @@ func undialled(err error) bool {
 
 // sending is the message in the body of a request.
 func sending(req *http.Request) (jsonrpc.Message, error) {
-	if req.GetBody == nil {
-		return nil, fmt.Errorf("%s without a body", req.Method)
-	}
-	body, err := req.GetBody()
-	if err != nil {
-		return nil, err
-	}
-	defer body.Close()
-	data, err := io.ReadAll(body)
+	data, err := copyBody(req)
 	if err != nil {
 		return nil, err
 	}
@@ -165,13 +197,16 @@ func sending(req *http.Request) (jsonrpc.Message, error) {
 // tell sends what has no answer: a notification, or the answer to a server's own
 // request. Whatever comes back, the session goes on (K43).
 func (m *mender) tell(req *http.Request) (*http.Response, error) {
-	ctx, done := m.hurrying(req.Context())
+	ctx, done := m.hurry.within(req.Context())
 	defer done()
-	resp, err := m.next.RoundTrip(req.WithContext(ctx))
+	req = req.WithContext(ctx)
+	m.lease.stamp(req)
+	resp, err := m.reach.send(req)
 	if err != nil {
 		return nil, err
 	}
-	if passed(resp.StatusCode) && resp.StatusCode < 400 {
+	resp.Header.Del(sessionHeader)
+	if resp.StatusCode >= 300 && resp.StatusCode < 400 {
 		return resp, nil
 	}
 	drop(resp)
@@ -185,7 +220,7 @@ func (m *mender) answer(resp *http.Response, call *jsonrpc.Request, ex *exchange
 	success := resp.StatusCode >= 200 && resp.StatusCode < 300
 	switch {
 	case success && kind == "text/event-stream":
-		resp.Body = m.mendStream(resp.Body, ex)
+		resp.Body = &answerStream{mender: m, req: resp.Request, events: m.mendStream(resp.Body, ex)}
 		resp.Header.Set("Content-Type", kind)
 		resp.ContentLength = -1
 		return nil
@@ -207,7 +242,8 @@ func (m *mender) answer(resp *http.Response, call *jsonrpc.Request, ex *exchange
 	}
 	answer, known := m.find(data, call)
 	switch {
-	case answer != nil:
+	case answer != nil && !noSession(resp, answer):
+		m.calls.settle(answer)
 		// The SDK reads an error in the body whatever the status is.
 		setMessage(resp, answer)
 		return nil
@@ -234,11 +270,17 @@ func (m *mender) find(data []byte, call *jsonrpc.Request) (answer *jsonrpc.Respo
 	msgs, ok := parse(data)
 	for _, msg := range msgs {
 		if resp, ok := msg.(*jsonrpc.Response); ok && resp.ID == call.ID {
-			m.calls.settle(resp)
 			return resp, true
 		}
 	}
 	return nil, ok
+}
+
+// noSession reports whether an answer says that the session is gone.
+func noSession(resp *http.Response, answer *jsonrpc.Response) bool {
+	var refusal *jsonrpc.Error
+	return resp.StatusCode == http.StatusNotFound && resp.Request.Header.Get(sessionHeader) != "" &&
+		errors.As(answer.Error, &refusal) && refusal.Code == codeSessionNotFound
 }
 
 // setMessage makes msg the whole of a successful answer.
@@ -255,21 +297,6 @@ func setMessage(resp *http.Response, msg jsonrpc.Message) {
 	resp.Body = io.NopCloser(bytes.NewReader(data))
 }
 
-// stream opens the stream for the server's own messages, or resumes that of an answer.
-func (m *mender) stream(req *http.Request) (*http.Response, error) {
-	ex := exchangeOf(req.Context())
-	if ex == nil || ex.connecting {
-		resp := respond(req, http.StatusOK, &ownStream{next: m.next, mend: m.mendStream, req: req})
-		resp.Header.Set("Content-Type", "text/event-stream")
-		return resp, nil
-	}
-	resp, err := m.next.RoundTrip(req)
-	if err == nil && isStream(resp) {
-		resp.Body = m.mendStream(resp.Body, ex)
-	}
-	return resp, err
-}
-
 // isStream reports whether an answer is a stream of events.
 func isStream(resp *http.Response) bool {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
@@ -280,34 +307,16 @@ func isStream(resp *http.Response) bool {
 func (m *mender) farewell(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithTimeout(req.Context(), m.shutdown)
 	defer cancel()
-	ctx, done := m.hurrying(ctx)
+	ctx, done := m.hurry.within(ctx)
 	defer done()
-	resp, err := m.next.RoundTrip(req.WithContext(ctx))
+	req = req.WithContext(ctx)
+	m.lease.stamp(req)
+	resp, err := m.reach.send(req)
 	if err == nil {
 		drop(resp)
 		resp.Body = http.NoBody
 	}
 	return resp, err
-}
-
-// hurrying returns a context that also ends when there is no time any more for
-// what nobody waits for. The SDK does, when it closes a session.
-func (m *mender) hurrying(ctx context.Context) (_ context.Context, done func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	told := make(chan struct{})
-	var watching sync.WaitGroup
-	watching.Go(func() {
-		select {
-		case <-m.hurry:
-			cancel()
-		case <-told:
-		}
-	})
-	return ctx, func() {
-		close(told)
-		watching.Wait()
-		cancel()
-	}
 }
 
 // respond makes an answer to a request that is not sent.

@@ -35,9 +35,17 @@ func (s *session) negotiate(ctx context.Context, settled func()) (*connection, e
 		version = newestLegacy
 	}
 	var respawned, listed bool
+	var before *tools.Error // why the transport that was tried first is not spoken
+	transport := s.server.Transport
+	if transport == config.TransportAuto {
+		transport = config.TransportHTTP
+	}
 	for {
+		if transport == config.TransportSSE && version == "" {
+			version = newestLegacy // no other era has it
+		}
 		s.stage("start")
-		link, err := s.open(ctx)
+		link, err := s.open(ctx, transport)
 		if err != nil {
 			return nil, s.startFailure(ctx, err)
 		}
@@ -47,14 +55,15 @@ func (s *session) negotiate(ctx context.Context, settled func()) (*connection, e
 		client, err := p.connect(ctx, version)
 		stop()
 		if err == nil {
+			s.reached(transport)
 			return newConnection(link, client, p), nil
 		}
 		dead := link.fault()
-		failure := s.failure(ctx, link, &p.ex, err)
+		failure := also(s.failure(ctx, link, &p.ex, err), before)
 		if err := endBy(ctx, link); err != nil {
 			s.warn(err.Error())
 		}
-		_, refusal, _ := p.ex.get()
+		_, refusal, unspoken := p.ex.get()
 		other := listedVersion(refusal, version)
 		var f *fault
 		switch {
@@ -64,6 +73,8 @@ func (s *session) negotiate(ctx context.Context, settled func()) (*connection, e
 			respawned, version = true, newestLegacy
 		case other != "" && !listed:
 			listed, version = true, other
+		case unspoken != nil && unspoken.unsupported && before == nil && s.server.Transport == config.TransportAuto:
+			transport, before = config.TransportSSE, failure
 		default:
 			return nil, failure
 		}
@@ -91,7 +102,6 @@ type outcome struct {
 
 // connect has the SDK connect, and stands between it and the wire.
 func (p *probing) connect(ctx context.Context, version string) (*sdk.ClientSession, error) {
-	p.ex.connecting = true
 	client := sdk.NewClient(p.session.identityOfClient(), &sdk.ClientOptions{
 		Capabilities:                p.session.capabilities(),
 		MultiRoundTrip:              &sdk.MultiRoundTripOptions{Disabled: true}, // see converse
@@ -127,8 +137,7 @@ func (p *probing) connect(ctx context.Context, version string) (*sdk.ClientSessi
 		}
 	})
 	client.AddReceivingMiddleware(p.hear)
-	ctx, ex := withExchange(ctx)
-	ex.connecting = true
+	ctx, _ = withExchange(ctx)
 	return client.Connect(ctx, p.link, &sdk.ClientSessionOptions{ProtocolVersion: version})
 }
 
@@ -244,13 +253,39 @@ func listedVersion(refusal *jsonrpc.Error, asked string) string {
 }
 
 // open starts what the session speaks over.
-func (s *session) open(ctx context.Context) (link, error) {
-	if s.server.Transport.Remote() {
-		return newEndpoint(s.server, s.shutdownTimeout, s.limits.MessageBytes, s.masks, s.authorized)
+func (s *session) open(ctx context.Context, transport config.Transport) (link, error) {
+	if !transport.Remote() {
+		return startPipe(ctx, s.server, s.shutdownTimeout, s.limits.MessageBytes, s.opts.Environ, s.guard, s.masks, s.warn, func(line string) {
+			s.log.Debug("stderr", "line", s.masks.line(line, maxDetail))
+		})
 	}
-	return startPipe(ctx, s.server, s.shutdownTimeout, s.limits.MessageBytes, s.opts.Environ, s.guard, s.masks, s.warn, func(line string) {
-		s.log.Debug("stderr", "line", s.masks.line(line, maxDetail))
-	})
+	r, err := newReach(s.server, s.allows, s.authorized)
+	switch {
+	case err != nil:
+		return nil, err
+	case transport == config.TransportSSE:
+		return newDuplex(r, s.limits.MessageBytes, s.masks), nil
+	default:
+		return newEndpoint(r, s.shutdownTimeout, s.limits.MessageBytes, s.masks, s.warn), nil
+	}
+}
+
+// also says why the transport that was tried before was not spoken.
+func also(failure, before *tools.Error) *tools.Error {
+	if before != nil {
+		failure.Detail = "as Streamable HTTP: " + before.Detail + "; as legacy SSE: " + failure.Detail
+	}
+	return failure
+}
+
+// reached notes the transport that connected (W3).
+func (s *session) reached(transport config.Transport) {
+	if !transport.Remote() {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.report.Transport = transport
 }
 
 // identity notes what the server said of itself (W5).

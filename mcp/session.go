@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"slices"
 	"sync"
 	"time"
@@ -32,6 +33,7 @@ type session struct {
 	probeTimeout    time.Duration
 	toolTimeout     time.Duration
 	shutdownTimeout time.Duration
+	allows          func(*url.URL) bool // whether the settings allow an address
 
 	keepalive time.Duration
 	reconnect config.Reconnect

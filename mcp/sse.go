@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-
-	"crewhost/tools"
 )
 
 // maxField is the longest id or other small field of an event that is kept.
@@ -27,10 +27,12 @@ type eventStream struct {
 	calls *calls
 	ex    *exchange // of the request that is answered, or nil
 
-	done bool   // whether an answer came
-	last []byte // the last id
-	out  bytes.Buffer
-	err  error
+	done  bool          // whether an answer came
+	last  []byte        // the last id
+	retry time.Duration // how long to wait before the stream is opened again, if it was said
+	older bool          // whether it is the stream of the transport before this one
+	out   bytes.Buffer
+	err   error
 }
 
 func (m *mender) mendStream(body io.ReadCloser, ex *exchange) *eventStream {
@@ -38,6 +40,12 @@ func (m *mender) mendStream(body io.ReadCloser, ex *exchange) *eventStream {
 }
 
 func (s *eventStream) Close() error { return s.body.Close() }
+
+// over goes on with another body, which continues the first.
+func (s *eventStream) over(body io.ReadCloser) {
+	s.body, s.err = body, nil
+	s.lines.Reset(body)
+}
 
 func (s *eventStream) Read(p []byte) (int, error) {
 	for s.out.Len() == 0 {
@@ -52,9 +60,8 @@ func (s *eventStream) Read(p []byte) (int, error) {
 		if s.err = s.read(&e); s.err == nil || errors.Is(s.err, io.EOF) {
 			s.emit(&e)
 		}
-		if s.err != nil && !s.done {
-			// If the stream is resumed, the answer takes the place of this.
-			s.ex.failed(faultf(tools.CodeTransportFailed, "the stream of its answer ended early"))
+		if s.older {
+			s.err = io.EOF
 		}
 	}
 	return s.out.Read(p)
@@ -120,28 +127,30 @@ func (e *event) add(field string, piece []byte, ended bool, limit int64) {
 	}
 }
 
-// emit writes an event in the one form that comes out.
+// emit writes the messages of an event, each as one. Ids and times to wait stay
+// here: the SDK is not to open streams again by itself.
 func (s *eventStream) emit(e *event) {
-	if e.id != nil {
-		s.last = e.id
-		fmt.Fprintf(&s.out, "id: %s\n", e.id)
-	}
-	if e.retry != nil {
-		fmt.Fprintf(&s.out, "retry: %s\n", e.retry)
-	}
-	if msg := s.message(e); msg != nil {
+	for _, msg := range s.messages(e) {
 		if data, err := jsonrpc.EncodeMessage(msg); err == nil {
-			fmt.Fprintf(&s.out, "data: %s\n", data)
+			fmt.Fprintf(&s.out, "data: %s\n\n", data)
 		}
-	}
-	if s.out.Len() > 0 {
-		s.out.WriteByte('\n')
 	}
 }
 
-// message is the message of an event, settled, or nil if it has none.
-func (s *eventStream) message(e *event) jsonrpc.Message {
-	if name := string(e.name); name != "" && name != "message" {
+// messages are the messages of an event, settled.
+func (s *eventStream) messages(e *event) []jsonrpc.Message {
+	if e.id != nil {
+		s.last = e.id
+	}
+	if ms, err := strconv.ParseUint(string(e.retry), 10, 31); err == nil {
+		s.retry = time.Duration(ms) * time.Millisecond
+	}
+	switch string(e.name) {
+	case "", "message":
+	case eventEndpoint:
+		s.older = true
+		return nil
+	default:
 		return nil
 	}
 	if e.over != nil {
@@ -152,21 +161,23 @@ func (s *eventStream) message(e *event) jsonrpc.Message {
 		// The SDK reads the answer from the stream, and so gets no Go error.
 		s.done = s.calls.settle(resp) || s.done
 		resp.Error = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: resp.Error.Error()}
-		return resp
+		return []jsonrpc.Message{resp}
 	}
 	data := bytes.TrimSpace(e.data)
 	if len(data) == 0 {
 		return nil
 	}
-	msgs, ok := parse(data)
-	if !ok || len(msgs) != 1 {
-		return nil
+	msgs, _ := parse(data)
+	for _, msg := range msgs {
+		switch msg := msg.(type) {
+		case *jsonrpc.Response:
+			s.done = s.calls.settle(msg) || s.done
+		case *jsonrpc.Request:
+			reduceRequest(msg)
+		}
 	}
-	switch msg := msgs[0].(type) {
-	case *jsonrpc.Response:
-		s.done = s.calls.settle(msg) || s.done
-	case *jsonrpc.Request:
-		reduceRequest(msg)
-	}
-	return msgs[0]
+	return msgs
 }
+
+// eventEndpoint is the first event of the legacy transport.
+const eventEndpoint = "endpoint"

@@ -236,6 +236,7 @@ func newSession(server config.Server, cfg config.MCP, opts Options) *session {
 		probeTimeout:    first(cfg.ProbeTimeout, 2*time.Second),
 		toolTimeout:     first(server.ToolTimeout, cfg.ToolTimeout, 60*time.Second),
 		shutdownTimeout: first(cfg.ShutdownTimeout, child.DefaultShutdownTimeout),
+		allows:          cfg.Allows,
 		slots:           make(chan struct{}, first(server.MaxCalls, cfg.MaxCalls, maxCalls)),
 		keepalive:       cfg.Keepalive,
 		reconnect:       cfg.Reconnect,
