@@ -151,7 +151,7 @@ var faults = append([]fault{
 	{does: "dies of initialize", cites: "W9", server: scripted("-misbehave", "initialize=die"), ends: true,
 		code: tools.CodeInitializationFailed, says: `exit status 1.*dying on initialize`},
 	{does: "does not answer the ping", cites: "W6", server: scripted("-misbehave", "ping=silent"), with: connectWithin(time.Second), ends: true,
-		code: tools.CodeConnectTimeout, says: `not connected within 1s`},
+		code: tools.CodeConnectTimeout, says: `not connected within 1s \(stage: ping\)`},
 	{does: "does not answer tools/list", cites: "W9", server: scripted("-misbehave", "tools/list=silent"), with: connectWithin(time.Second), ends: true,
 		code: tools.CodeConnectTimeout, says: `not connected within 1s \(stage: list\)`},
 	{does: "answers tools/list with what is no list", cites: "W7", server: kind(mcptest.Scripted, "-list", `{"a":1}`), ends: true,

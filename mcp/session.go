@@ -103,7 +103,10 @@ func (s *session) establish(ctx context.Context, settled func()) (*connection, c
 	// has no other.
 	if conn.era() == Legacy {
 		s.stage("ping")
-		if _, err := s.pingOn(ctx, conn, pingTimeout); err != nil && ctx.Err() == nil {
+		switch _, err := s.pingOn(ctx, conn, pingTimeout); {
+		case ctx.Err() != nil:
+			return nil, catalog{}, errors.Join(s.failure(ctx, conn.link, nil, ctx.Err()), conn.endBy(ctx))
+		case err != nil:
 			s.warn(err.Error())
 		}
 	}

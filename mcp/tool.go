@@ -57,7 +57,11 @@ func (s *session) call(ctx context.Context, name string, arguments json.RawMessa
 	case s.slots <- struct{}{}:
 		defer func() { <-s.slots }()
 	case <-ctx.Done():
-		return tools.Result{}, s.interrupted(ctx)
+		e := s.interrupted(ctx)
+		if e.Code == tools.CodeCallTimeout {
+			e.Detail = s.outwaited()
+		}
+		return tools.Result{}, e
 	}
 	op, closes := s.asking.opens(fmt.Sprintf("tool %q", name), name, limit)
 	defer closes()
@@ -120,6 +124,14 @@ func (s *session) send(ctx context.Context, op *operation, name string, argument
 		e.Detail += "; whether the call had an effect is not known"
 	}
 	return res, false, e
+}
+
+// outwaited says why a call never had its turn.
+func (s *session) outwaited() string {
+	if n := cap(s.slots); n > 1 {
+		return fmt.Sprintf("not sent within %v: %d other calls ran, as many as are allowed at a time", s.toolTimeout, n)
+	}
+	return fmt.Sprintf("not sent within %v: another call ran, and one at a time is allowed", s.toolTimeout)
 }
 
 // errToolTimeout is the cause that ends a call at its limit.
