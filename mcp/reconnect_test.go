@@ -2,11 +2,13 @@ package mcp_test
 
 import (
 	"context"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -119,6 +121,38 @@ func readFile(t *testing.T, name string) string {
 		t.Fatal(err)
 	}
 	return string(data)
+}
+
+// W6: an HTTP server that answers nothing any more is faulted, and connected again
+// when it is back.
+func TestReconnectHTTP(t *testing.T) {
+	t.Parallel()
+	var down atomic.Bool
+	url := serve(t, func(w http.ResponseWriter, r *http.Request, m message) {
+		if down.Load() {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		reply(w, m, map[string]string{
+			"initialize": `{"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"x","version":"1"}}}`,
+			"ping":       `{"result":{}}`,
+			"tools/list": `{"result":{"tools":[{"name":"x"}]}}`,
+			"tools/call": `{"result":{"content":[{"type":"text","text":"here"}]}}`,
+		})
+	})
+	cfg := again(remote("a", url))
+	cfg.Keepalive = 100 * time.Millisecond
+	cfg.Reconnect.MaxAttempts = 1000
+	l := startLive(t, cfg)
+	l.connected()
+	l.until("a", mcp.StateConnected)
+	down.Store(true)
+	l.until("a", mcp.StateFaulted)
+	down.Store(false)
+	l.until("a", mcp.StateConnected)
+	if got := text(l.call("x", "{}")); got != "here" {
+		t.Error(got)
+	}
 }
 
 // Attempts that fail are followed by others, until there were too many.

@@ -52,9 +52,9 @@ func (s *session) used(conn *connection) {
 // had. Names that others hold are skipped (O12).
 func (s *session) publish() {
 	s.mu.Lock()
-	defs, connected := s.catalog.defs, s.conn != nil
+	defs, there := s.catalog.defs, s.report.State == StateConnected || s.recovering
 	s.mu.Unlock()
-	if !connected {
+	if !there {
 		return
 	}
 	held, skipped := s.names.publish(s, defs)

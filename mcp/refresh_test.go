@@ -2,9 +2,11 @@ package mcp_test
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"crewhost/config"
@@ -164,6 +166,45 @@ func TestTTL(t *testing.T) {
 		if got := text(r.call("lists", "")); got != "1" {
 			t.Fatalf("the list was read %s times", got)
 		}
+	}
+}
+
+// A modern server whose stream breaks off, with an id that it can't be resumed by,
+// is asked again; the session goes on.
+func TestSubscriptionBreaks(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	subscribed := 0
+	url := serve(t, func(w http.ResponseWriter, r *http.Request, m message) {
+		switch m.Method {
+		case "subscriptions/listen":
+			mu.Lock()
+			subscribed++
+			first := subscribed == 1
+			mu.Unlock()
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprint(w, "id: 1\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/subscriptions/acknowledged\",\"params\":{\"notifications\":{}}}\n\n")
+			_ = http.NewResponseController(w).Flush()
+			if !first {
+				<-r.Context().Done()
+			}
+		default:
+			reply(w, m, map[string]string{
+				"server/discover": `{"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}}}}`,
+				"tools/list":      `{"result":{"resultType":"complete","tools":[{"name":"x"}]}}`,
+				"tools/call":      `{"result":{"resultType":"complete","content":[]}}`,
+			})
+		}
+	})
+	r := start(t, again(remote("a", url))).connected()
+	eventually(t, func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return subscribed == 2
+	})
+	r.call("x", "{}")
+	if report := r.only(); report.State != mcp.StateConnected || report.Reconnects != 0 {
+		t.Errorf("%+v", report)
 	}
 }
 
