@@ -9,7 +9,9 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"crewhost/config"
@@ -75,6 +77,27 @@ func listing(list string) map[string]string {
 	return answers
 }
 
+// forgetful is a server that forgets the session of so many calls.
+func forgetful(times int) func(*hazard) config.Server {
+	return func(h *hazard) config.Server {
+		var sessions, forgotten atomic.Int64
+		return posting(func(w http.ResponseWriter, r *http.Request, m message) {
+			current := fmt.Sprint("session-", sessions.Load())
+			switch {
+			case m.Method == "server/discover":
+				http.Error(w, "no", http.StatusBadRequest)
+				return
+			case m.Method == "initialize":
+				w.Header().Set("Mcp-Session-Id", fmt.Sprint("session-", sessions.Add(1)))
+			case r.Header.Get("Mcp-Session-Id") != current, m.Method == "tools/call" && forgotten.Add(1) <= int64(times):
+				http.Error(w, "session not found", http.StatusNotFound)
+				return
+			}
+			reply(w, m, listing(someTools))
+		})(h)
+	}
+}
+
 // events answers with a stream of events.
 func events(w http.ResponseWriter, format string, args ...any) {
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -128,6 +151,14 @@ var faults = append([]fault{
 		with: connectWithin(time.Second), code: tools.CodeConnectTimeout, says: `not connected within 1s \(stage: negotiate\)`},
 	{does: "never says anything, and ends only when it is killed", cites: "K05, sdk bad children", server: kind(mcptest.Hang), ends: true,
 		with: connectWithin(time.Second), code: tools.CodeConnectTimeout, says: `not connected within 1s \(stage: negotiate\)`},
+	{does: "needs PATH, and has an environment of its own", cites: "K03",
+		server: func(*hazard) config.Server {
+			s := stdio("s", mcptest.Standard)
+			s.Env = append(s.Env, config.Variable{Name: "TOKEN", Value: secret.Literal("t1")}, config.Variable{Name: "LANG", Value: secret.Literal("C")})
+			return s
+		},
+		tool: "env", says: `"LANG=C",.*"PATH=[^"].*"TOKEN=t1"`},
+	{does: "wants its arguments in one piece each", cites: "K07", server: kind(mcptest.Standard, "-name", `a b "c" $HOME`), tool: "env", says: `"a b \\"c\\" \$HOME"`},
 	{does: "runs as a grandchild", cites: "sdk bad children", server: kind(mcptest.Wrapper), tool: "echo", args: `{"a":1}`, says: `^\{"a":1\}$`},
 	{does: "prints a line before it speaks", cites: "K01", server: scripted("-banner", "Ready v1.2"),
 		says: `connected, 3 tools: prints on stdout what is not JSON-RPC: "Ready v1.2"`},
@@ -167,6 +198,11 @@ var faults = append([]fault{
 	{does: "tools without a name, twice, and with escapes in it", cites: "K23, W7",
 		server: kind(mcptest.Scripted, "-list", `[{"name":""},{"name":"a"},{"name":"a"},{"name":"b\u001b[2J"},{"name":"c\u202e"},7]`),
 		says:   `connected, 1 tools: .*empty name.*"a" .*listed twice.*can't be used`},
+	{does: "tools of the names of another server", cites: "K21", server: scripted(),
+		with: func(c *config.MCP) { c.Servers = append(c.Servers, stdio("t", mcptest.Scripted, "-list", someTools)) },
+		says: `connected, 3 tools: The tool "log" of MCP server "t" collides with server "s" and was not registered`},
+	{does: "tools of names that models do not take", cites: "K23",
+		server: kind(mcptest.Scripted, "-list", `[{"name":"GET:/items/{id}","inputSchema":{"type":"object"}}]`), tool: "GET:/items/{id}", args: `{"id":1}`, says: `^\{"id":1\}$`},
 	{does: "schemas that are none", cites: "sdk bad children, W7",
 		server: kind(mcptest.Scripted, "-list", `[{"name":"a"},{"name":"b","inputSchema":null},{"name":"c","inputSchema":true},{"name":"d","inputSchema":{"type":"string"}},{"name":"e","inputSchema":{"$ref":"#/nowhere"}}]`),
 		says:   `connected, 5 tools: the tool "a" has no input schema.*"c" has an input schema that is not an object`},
@@ -181,6 +217,9 @@ var faults = append([]fault{
 	{does: "breaks its own output schema", cites: "sdk table 1",
 		server: kind(mcptest.Scripted, "-list", `[{"name":"x","outputSchema":{"type":"object","required":["n"]}}]`, "-reply", `{"structuredContent":{"m":1}}`),
 		tool:   "x", says: `(?s)\{"m":1\}.*Note of the host: the structured content .*required`},
+	{does: "refuses a call without arguments", cites: "K29", server: scripted(), tool: "x", args: "null", says: `^\{\}$`},
+	{does: "counts on every digit", cites: "K31", server: scripted(), tool: "x", args: `{"id":725653563933458433,"e":1e400,"f":0.1000000000000000055}`,
+		says: `^\{"id":725653563933458433,"e":1e400,"f":0.1000000000000000055\}$`},
 	{does: "never answers a call", cites: "K37, W8", server: scripted(), tool: "slow", with: within(soon),
 		code: tools.CodeCallTimeout, says: `server "s", tool "slow": no answer within 300ms`},
 	{does: "answers with another id", cites: "sdk bad children", server: scripted("-misbehave", "tools/call=wrongid"), tool: "x", with: within(soon),
@@ -263,6 +302,30 @@ var remoteFaults = []fault{
 			fmt.Fprint(w, "<h1>log in</h1>")
 		}),
 		code: tools.CodeInitializationFailed, says: `not JSON-RPC but "text/html": <h1>log in`},
+	{does: "breaks down at the probe", cites: "K11", tool: "x", says: `^noted$`,
+		server: posting(func(w http.ResponseWriter, _ *http.Request, m message) {
+			if m.Method == "server/discover" {
+				w.WriteHeader(http.StatusInternalServerError)
+				return
+			}
+			reply(w, m, listing(someTools))
+		})},
+	{does: "refuses a version before one is agreed", cites: "K13", tool: "x", says: `^noted$`,
+		server: posting(func(w http.ResponseWriter, r *http.Request, m message) {
+			if v := r.Header.Get("Mcp-Protocol-Version"); v >= "2026" || m.Method == "initialize" && v != "" {
+				http.Error(w, "unsupported version", http.StatusBadRequest)
+				return
+			}
+			reply(w, m, listing(someTools))
+		})},
+	{does: "listens on one address of localhost, and the proxy is dead", cites: "K47", tool: "x", says: `^noted$`,
+		server: func(h *hazard) config.Server {
+			os.Setenv("HTTP_PROXY", "http://127.0.0.1:1") // in the host of this row alone
+			s := calling(func(w http.ResponseWriter, _ *http.Request, m message) { reply(w, m, legacy) })(h)
+			return remote("s", strings.Replace(s.URL.Reveal(), "127.0.0.1", "localhost", 1))
+		}},
+	{does: "forgets its sessions, once", cites: "K41", tool: "x", says: `^noted$`, server: forgetful(1)},
+	{does: "forgets every session", cites: "K41", tool: "x", server: forgetful(1000), ends: true, code: tools.CodeTransportFailed, says: `404|session`},
 	{does: "is down", cites: "W3", ends: true,
 		server: posting(func(w http.ResponseWriter, _ *http.Request, _ message) { w.WriteHeader(http.StatusServiceUnavailable) }),
 		code:   tools.CodeTransportFailed, says: `503 Service Unavailable`},
@@ -310,6 +373,35 @@ var remoteFaults = []fault{
 	{does: "ends the stream before the answer", cites: "K45", tool: "x",
 		server: calling(func(w http.ResponseWriter, _ *http.Request, _ message) { events(w, ": nothing\n\n") }),
 		code:   tools.CodeTransportFailed, says: `ended early`},
+	{does: "ends the stream, and goes on from there on another", cites: "K45", tool: "x", says: `^noted$`,
+		server: func(h *hazard) config.Server {
+			ids := make(chan message, 1)
+			return remote("s", h.serve(func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodGet && r.Header.Get("Last-Event-ID") == "7" {
+					events(w, "data: %s\n\n", answer(<-ids, legacy["tools/call"]))
+					return
+				}
+				if r.Method != http.MethodPost {
+					w.WriteHeader(http.StatusMethodNotAllowed)
+					return
+				}
+				m := received(r)
+				if m.Method == "tools/call" {
+					ids <- m
+					events(w, "id: 7\nretry: 10\ndata:\n\n")
+					return
+				}
+				reply(w, m, listing(someTools))
+			}))
+		}},
+	{does: "ends the last event without a blank line", cites: "K45", tool: "x", says: `^noted$`,
+		server: calling(func(w http.ResponseWriter, _ *http.Request, m message) {
+			events(w, "data: %s", answer(m, legacy["tools/call"]))
+		})},
+	{does: "spreads an event over three lines", cites: "K45", tool: "x", says: `^noted$`,
+		server: calling(func(w http.ResponseWriter, _ *http.Request, m message) {
+			events(w, "data: {\"jsonrpc\":\"2.0\",\r\ndata: \"id\":%s,\r\ndata: %s\r\n\r\n", m.ID, legacy["tools/call"][1:])
+		})},
 	{does: "sends events that are no messages", cites: "K45", tool: "x",
 		server: calling(func(w http.ResponseWriter, _ *http.Request, m message) {
 			events(w, "event: odd\ndata: 1\n\ndata: {\n\nid\nretry: soon\n\ndata: %s\n\n", answer(m, legacy["tools/call"]))

@@ -88,9 +88,12 @@ func (f fault) run(ctx context.Context) outcome {
 	case f.tool != "":
 		o.Code, o.Says = f.call(ctx, reg)
 	default:
-		lines := report.Warnings
-		for _, skip := range report.Skipped {
-			lines = append(lines, skip.String())
+		var lines []string
+		for _, r := range all.Reports() {
+			lines = append(lines, r.Warnings...)
+			for _, skip := range r.Skipped {
+				lines = append(lines, skip.String())
+			}
 		}
 		o.Says = fmt.Sprintf("%s, %d tools: %s", report.State, len(report.Tools), strings.Join(lines, "; "))
 	}
