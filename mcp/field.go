@@ -236,6 +236,12 @@ func (f *Field) propose(raw json.RawMessage) {
 		}
 		text = s
 	}
+	var several []string
+	if f.Kind == FieldChoices && json.Unmarshal(raw, &several) == nil {
+		if joined := strings.Join(several, ", "); strings.Count(joined, ",") == len(several)-1 {
+			text = joined // as a person would write it
+		}
+	}
 	if _, err := f.Parse(text); err == nil {
 		f.Default, f.HasDefault = text, true
 	}
@@ -398,7 +404,8 @@ func (f Field) bounds(unit string) string {
 // Takes says in a few words what the field takes, such as "a whole number, from 1
 // to 10". It is empty where any text will do.
 func (f Field) Takes() string {
-	kind, bounds := "", f.bounds("")
+	var kind string
+	bounds := f.bounds("")
 	switch f.Kind {
 	case FieldInteger:
 		kind = "a whole number"
@@ -411,13 +418,10 @@ func (f Field) Takes() string {
 	case FieldChoices:
 		kind = "some of the choices"
 	default:
-		kind = formats(f.format)
-		if bounds = f.bounds(" characters"); kind == "" {
-			return bounds
-		}
+		kind, bounds = formats(f.format), f.bounds(" characters")
 	}
-	if bounds == "" {
-		return kind
+	if kind == "" || bounds == "" {
+		return kind + bounds
 	}
 	return kind + ", " + bounds
 }

@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -118,17 +119,17 @@ func TestFieldsRefused(t *testing.T) {
 // Proposals that the field itself would refuse are not made.
 func TestFieldDefaults(t *testing.T) {
 	for schema, want := range map[string]string{
-		`{"type":"string","default":"x"}`:                             "x",
-		`{"type":"string","default":""}`:                              "",
-		`{"type":"string","default":5}`:                               "none",
-		`{"type":"string","default":"a\u202eb"}`:                      "none",
-		`{"type":"integer","default":3}`:                              "3",
-		`{"type":"integer","default":3.5}`:                            "none",
-		`{"type":"boolean","default":false}`:                          "false",
-		`{"enum":["a"],"default":"b"}`:                                "none",
-		`{"enum":["a"],"default":"a"}`:                                "a",
-		`{"type":"array","items":{"enum":["a","b"]},"default":["b"]}`: `["b"]`,
-		`{"type":"string","default":null}`:                            "none",
+		`{"type":"string","default":"x"}`:                                 "x",
+		`{"type":"string","default":""}`:                                  "",
+		`{"type":"string","default":5}`:                                   "none",
+		`{"type":"string","default":"a\u202eb"}`:                          "none",
+		`{"type":"integer","default":3}`:                                  "3",
+		`{"type":"integer","default":3.5}`:                                "none",
+		`{"type":"boolean","default":false}`:                              "false",
+		`{"enum":["a"],"default":"b"}`:                                    "none",
+		`{"enum":["a"],"default":"a"}`:                                    "a",
+		`{"type":"array","items":{"enum":["a","b"]},"default":["b","a"]}`: "b, a",
+		`{"type":"string","default":null}`:                                "none",
 	} {
 		f, err := field(json.RawMessage(schema), same)
 		got := f.Default
@@ -159,7 +160,7 @@ func TestLimit(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if context.Cause(ctx) != errToolTimeout {
+		if !errors.Is(context.Cause(ctx), errToolTimeout) {
 			t.Errorf("ended by %v", context.Cause(ctx))
 		}
 		l.pause()() // too late, and harmless

@@ -185,3 +185,57 @@ func onlyLoopback(t *testing.T) {
 }
 
 func isImage(c tools.Content) bool { return c.Kind == tools.KindImage && len(c.Data) > 0 }
+
+// TestInteropQuestions has the reference server ask: by elicitation, for a sample
+// and for roots; and reads its resources and prompts.
+func TestInteropQuestions(t *testing.T) {
+	s := node(t, "everything")
+	s.Sampling = &config.Sampling{MaxTokens: 50, MaxCalls: 3}
+	s.Roots = true
+	person := accepting("name", "Ada", "email", "ada@example.com")
+	model := new(sampler)
+	r := startWith(t, settings(s), mcp.Options{
+		Respondent: person, Sampler: model, Roots: []mcp.Root{{Name: "/data", Path: "/srv/data"}},
+	}).connected()
+	res := r.call("trigger-elicitation-request", `{}`)
+	if res.IsError || !strings.Contains(text(res), "Ada") {
+		t.Errorf("elicitation: %+v", res)
+	}
+	if asked := person.questions(); len(asked) != 1 || len(asked[0].Fields) == 0 {
+		t.Errorf("asked %+v", asked)
+	} else {
+		for _, f := range asked[0].Fields {
+			t.Logf("%s %s (%s) required %v, default %q, choices %v", f.Name, f.Kind, f.Takes(), f.Required, f.Default, f.Choices)
+		}
+	}
+	res = r.call("trigger-sampling-request", `{"prompt":"Count.","maxTokens":20}`)
+	if res.IsError || !strings.Contains(text(res), "one. two.") || len(model.asked) != 1 {
+		t.Errorf("sampling: %+v", res)
+	}
+	if res := r.call("get-roots-list", `{}`); res.IsError || !strings.Contains(text(res), "file:///srv/data") {
+		t.Errorf("roots: %+v", res)
+	}
+	list, err := r.Resources(t.Context(), "everything")
+	if err != nil || len(list.Resources) == 0 || len(list.Templates) == 0 || len(list.Warnings) > 0 {
+		t.Fatalf("resources: %+v, %v", list, err)
+	}
+	contents, err := r.ReadResource(t.Context(), "everything", list.Resources[0].URI)
+	if err != nil || len(contents) == 0 || contents[0].Text == "" {
+		t.Errorf("reading %s: %+v, %v", list.Resources[0].URI, contents, err)
+	}
+	prompts, err := r.Prompts(t.Context(), "everything")
+	if err != nil || len(prompts.Prompts) == 0 {
+		t.Fatalf("prompts: %+v, %v", prompts, err)
+	}
+	for _, p := range prompts.Prompts {
+		arguments := map[string]string{}
+		for _, a := range p.Arguments {
+			arguments[a.Name] = "1"
+		}
+		got, err := r.GetPrompt(t.Context(), "everything", p.Name, arguments)
+		t.Logf("%s: %d messages, %v", p.Name, len(got.Messages), err)
+		if len(p.Arguments) == 0 && (err != nil || len(got.Messages) == 0) {
+			t.Errorf("%s: %+v, %v", p.Name, got, err)
+		}
+	}
+}

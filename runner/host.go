@@ -113,7 +113,7 @@ func Open(ctx context.Context, cfg Config) (_ *Host, err error) {
 	h.servers, err = mcp.Startup(ctx, cfg.Settings.MCP, h.registry, mcp.Options{
 		Name: "crewhost", Version: cfg.Version,
 		Environ: cfg.Environ, Guard: cfg.Guard, Logger: cfg.Logger, Redactor: cfg.Redactor, OnReport: cfg.OnServer,
-		Respondent: cfg.Respondent, Sampler: sampler{h}, Roots: rootsOf(h.fs.Mounts()),
+		Respondent: cfg.Respondent, Sampler: sampler{h}, Roots: rootsOf(mounts),
 	})
 	if err != nil {
 		return nil, err

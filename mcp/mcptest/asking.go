@@ -81,7 +81,7 @@ func busyTool(_ *state, _ context.Context, req *mcp.CallToolRequest) *mcp.CallTo
 }
 
 func capabilitiesTool(_ *state, _ context.Context, req *mcp.CallToolRequest) *mcp.CallToolResult {
-	var announced any = req.Params.GetMeta()[mcp.MetaKeyClientCapabilities]
+	announced := req.Params.GetMeta()[mcp.MetaKeyClientCapabilities]
 	if p := req.Session.InitializeParams(); announced == nil && p != nil {
 		announced = p.Capabilities
 	}
