@@ -28,6 +28,7 @@ type connection struct {
 	listed       atomic.Bool   // whether the list was asked for before that
 	silence      context.CancelFunc
 
+	down     chan struct{}  // closed when the session has noticed that it is lost
 	watching sync.WaitGroup // what runs until the connection is over
 	over     chan struct{}  // closed when the SDK's session has ended, whoever ended it
 	err      error          // why, from before over is closed
@@ -104,7 +105,10 @@ func endBy(ctx context.Context, l link) error {
 }
 
 func newConnection(link link, client *sdk.ClientSession, p *probing) *connection {
-	c := &connection{link: link, client: client, stale: p.stale, over: make(chan struct{}), acknowledged: make(chan struct{}), shutdown: p.session.shutdownTimeout}
+	c := &connection{
+		link: link, client: client, shutdown: p.session.shutdownTimeout, stale: p.stale,
+		acknowledged: make(chan struct{}), over: make(chan struct{}), down: make(chan struct{}),
+	}
 	c.acknowledge = sync.OnceFunc(func() { close(c.acknowledged) })
 	p.conn.Store(c)
 	return c

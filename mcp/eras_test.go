@@ -66,7 +66,8 @@ func TestLegacyRevisionsHTTP(t *testing.T) {
 // eraServer answers over HTTP in the versions that it speaks at the moment, and
 // notes the method and the version of each request.
 type eraServer struct {
-	url string
+	url    string
+	server *httptest.Server
 
 	mu       sync.Mutex
 	speaks   []string
@@ -80,7 +81,7 @@ func newEraServer(t *testing.T, speaks ...string) *eraServer {
 		server.CloseClientConnections()
 		server.Close()
 	})
-	s.url = server.URL
+	s.url, s.server = server.URL, server
 	return s
 }
 

@@ -151,6 +151,9 @@ func (m *mender) renew(req *http.Request, term int) *fault {
 	return m.lease.renew(req.Context(), term, func(ctx context.Context, hello greeting) (string, *fault) {
 		id, f := m.initialize(ctx, req, hello)
 		if f == nil {
+			if m.renewed != nil {
+				m.renewed()
+			}
 			return id, nil
 		}
 		return "", &fault{code: f.code, detail: "it has forgotten the session, and begins no other: " + f.detail, err: f.err}

@@ -38,6 +38,7 @@ type mender struct {
 	warn     func(string)
 
 	version atomic.Pointer[string] // that is spoken, where it is not the SDK's
+	renewed func()                 // told that the server has begun another session; may be nil
 	hurry   hurry
 
 	calls     calls

@@ -51,6 +51,9 @@ func (s *session) negotiate(ctx context.Context, settled func()) (*connection, e
 		}
 		s.stage(stageNegotiate)
 		p := &probing{session: s, link: link, settled: settled, stale: make(chan struct{}, 1)}
+		if e, ok := link.(*endpoint); ok {
+			e.mender.renewed = func() { outdate(p.stale) } // it may be another release by now
+		}
 		stop := context.AfterFunc(ctx, link.abandon) // the SDK closes what it can't connect
 		client, err := p.connect(ctx, version)
 		stop()

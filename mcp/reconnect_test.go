@@ -2,6 +2,7 @@ package mcp_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -152,6 +153,65 @@ func TestReconnectHTTP(t *testing.T) {
 	l.until("a", mcp.StateConnected)
 	if got := text(l.call("x", "{}")); got != "here" {
 		t.Error(got)
+	}
+}
+
+// A server that comes back with another version of the protocol ends the session,
+// which is opened again.
+func TestReconnectHTTPVersion(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	session := 0
+	url := serve(t, func(w http.ResponseWriter, r *http.Request, m message) {
+		mu.Lock()
+		defer mu.Unlock()
+		version := "2025-11-25"
+		switch id := r.Header.Get("Mcp-Session-Id"); {
+		case m.Method == "initialize":
+			session++
+			w.Header().Set("Mcp-Session-Id", fmt.Sprint(session))
+		case m.Method == "tools/call" && id == "1", id != "" && id != fmt.Sprint(session):
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		if session > 1 {
+			version = "2025-06-18"
+		}
+		reply(w, m, map[string]string{
+			"initialize": `{"result":{"protocolVersion":"` + version + `","capabilities":{},"serverInfo":{"name":"x","version":"1"}}}`,
+			"ping":       `{"result":{}}`,
+			"tools/list": `{"result":{"tools":[{"name":"x"}]}}`,
+			"tools/call": `{"result":{"content":[{"type":"text","text":"here"}]}}`,
+		})
+	})
+	l := startLive(t, again(remote("a", url)))
+	l.connected()
+	l.until("a", mcp.StateConnected)
+	if _, err := l.try(t.Context(), "x", "{}"); tools.CodeOf(err) != tools.CodeTransportClosed {
+		t.Errorf("got %v", err)
+	}
+	l.until("a", mcp.StateConnected)
+	if got := text(l.call("x", "{}")); got != "here" {
+		t.Error(got)
+	}
+	if report := l.only(); report.Protocol != "2025-06-18" || report.Reconnects != 1 {
+		t.Errorf("%+v", report)
+	}
+}
+
+// An HTTP server that can't be reached fails the call at once: the next one may
+// find it again.
+func TestUnreachableIsQuick(t *testing.T) {
+	t.Parallel()
+	s := newEraServer(t, "2026-07-28")
+	r := start(t, again(remote("a", s.url))).connected()
+	s.server.Close()
+	began := time.Now()
+	if _, err := r.try(t.Context(), "x", "{}"); tools.CodeOf(err) != tools.CodeTransportFailed || strings.Contains(err.Error(), "not known") {
+		t.Errorf("got %v", err)
+	}
+	if took := time.Since(began); took > 5*time.Second { // the limit of the call is 10 s
+		t.Errorf("took %v", took)
 	}
 }
 

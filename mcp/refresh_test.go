@@ -169,6 +169,35 @@ func TestTTL(t *testing.T) {
 	}
 }
 
+// K41: a server that has forgotten the session may have other tools by now.
+func TestListAfterForgottenSession(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	session := 0
+	url := serve(t, func(w http.ResponseWriter, r *http.Request, m message) {
+		mu.Lock()
+		defer mu.Unlock()
+		switch id := r.Header.Get("Mcp-Session-Id"); {
+		case m.Method == "initialize":
+			session++
+			w.Header().Set("Mcp-Session-Id", fmt.Sprint(session))
+		case m.Method == "tools/call" && id == "1", id != "" && id != fmt.Sprint(session):
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		reply(w, m, map[string]string{
+			"initialize": `{"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"x","version":"1"}}}`,
+			"ping":       `{"result":{}}`,
+			"tools/list": `{"result":{"tools":[{"name":"x"},{"name":"of_session_` + fmt.Sprint(session) + `"}]}}`,
+			"tools/call": `{"result":{"content":[]}}`,
+		})
+	})
+	r := start(t, settings(remote("a", url))).connected()
+	r.eventually("x", "of_session_1")
+	r.call("x", "{}")
+	r.eventually("x", "of_session_2")
+}
+
 // A modern server whose stream breaks off, with an id that it can't be resumed by,
 // is asked again; the session goes on.
 func TestSubscriptionBreaks(t *testing.T) {

@@ -77,6 +77,7 @@ func (s *session) notice(c *connection) {
 
 // fault moves from connected to faulted. The caller holds mu.
 func (s *session) fault(e *tools.Error) {
+	close(s.conn.down)
 	s.recovering = s.reconnect.MaxAttempts > 0
 	s.move(StateFaulted, e)
 	s.log.Warn("MCP server is gone", "error", e)

@@ -113,7 +113,7 @@ func (s *session) send(ctx context.Context, op *operation, name string, argument
 	case err == nil:
 		return res, false, s.wrap(tools.CodeProtocolError, "its answer has no result", nil)
 	}
-	if !sent && s.recovers(ctx, conn) {
+	if s.recovers(ctx, conn, err) && !sent {
 		return res, true, nil
 	}
 	e := s.explain(ctx, ex, err)

@@ -2,10 +2,13 @@ package mcp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"crewhost/config"
 	"crewhost/tools"
@@ -71,6 +74,8 @@ func (s *session) attend(ctx context.Context, conn *connection) {
 		case <-ctx.Done():
 			return
 		case <-conn.over:
+			return
+		case <-conn.down:
 			return
 		case <-conn.stale:
 			if due == nil {
@@ -195,14 +200,18 @@ func (s *session) again(ctx context.Context) (*connection, error) {
 	return conn, nil
 }
 
-// recovers reports whether another connection will take the place of one that an
-// operation found closed. It waits for the end of that one.
-func (s *session) recovers(ctx context.Context, conn *connection) bool {
-	select {
-	case <-conn.over:
-	case <-ctx.Done():
-		return false
+// recovers reports whether another connection takes, or will take, the place of one
+// on which an operation failed.
+func (s *session) recovers(ctx context.Context, conn *connection, err error) bool {
+	if errors.Is(err, sdk.ErrConnectionClosed) {
+		select { // which is about to be noticed
+		case <-conn.over:
+		case <-conn.down:
+		case <-ctx.Done():
+			return false
+		}
 	}
+	defer s.changes.flush()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.notice(conn)
