@@ -102,14 +102,27 @@ func TestInteropStdio(t *testing.T) {
 // inside marks the process that runs in a network namespace of its own.
 const inside = "CREWHOST_TEST_NETNS"
 
-// TestInteropHTTP connects the reference server over Streamable HTTP. That
-// server listens on every interface, so it and this test run in a network
+// TestInteropHTTP connects the reference server over Streamable HTTP, and
+// TestInteropSSE over the transport before it, which is found out (W3). That
+// server listens on every interface, so it and these tests run in a network
 // namespace that holds nothing but a loopback.
 func TestInteropHTTP(t *testing.T) {
 	if isolated(t, "TestInteropHTTP") {
 		return
 	}
-	server := exec.CommandContext(t.Context(), "node", script(t, "everything"), "streamableHttp")
+	everything(t, "streamableHttp", "http://localhost:3901/mcp", config.TransportHTTP)
+}
+
+func TestInteropSSE(t *testing.T) {
+	if isolated(t, "TestInteropSSE") {
+		return
+	}
+	everything(t, "sse", "http://localhost:3901/sse", config.TransportSSE)
+}
+
+// everything runs the reference server in one of its modes and speaks to it.
+func everything(t *testing.T, mode, url string, want config.Transport) {
+	server := exec.CommandContext(t.Context(), "node", script(t, "everything"), mode)
 	server.Env = append(os.Environ(), "PORT=3901")
 	stderr, err := server.StderrPipe()
 	if err != nil {
@@ -122,16 +135,16 @@ func TestInteropHTTP(t *testing.T) {
 	defer server.Process.Kill()
 	lines := bufio.NewScanner(stderr)
 	for lines.Scan() {
-		if strings.Contains(lines.Text(), "listening") {
+		if line := lines.Text(); strings.Contains(line, "listening") || strings.Contains(line, "running on port") {
 			break
 		}
 	}
 
-	r := start(t, settings(remote("everything", "http://localhost:3901/mcp"))).connected()
+	r := start(t, settings(auto("everything", url))).connected()
 	report := r.only()
-	t.Logf("%s: %s, %d tools, %v", report.ServerName, report.Protocol, len(report.Tools), report.Took.Round(time.Millisecond))
-	if report.Protocol != "2025-11-25" || len(report.Tools) < 10 {
-		t.Errorf("protocol %s, tools %q", report.Protocol, report.Tools)
+	t.Logf("%s: %s over %s, %d tools, %v", report.ServerName, report.Protocol, report.Transport, len(report.Tools), report.Took.Round(time.Millisecond))
+	if report.Protocol != "2025-11-25" || report.Transport != want || len(report.Tools) < 10 {
+		t.Errorf("protocol %s, transport %s, tools %q", report.Protocol, report.Transport, report.Tools)
 	}
 	if res := r.call("echo", `{"message":"over HTTP"}`); !strings.Contains(text(res), "over HTTP") {
 		t.Errorf("echo: %+v", res)
