@@ -14,18 +14,20 @@ import (
 // name keeps it until all are closed, also while it offers no such tool or is
 // gone: what a crew was judged to use never turns into a tool of somebody else in
 // the middle of a run (O12). A name that is new while servers run is given to
-// whoever offers it first.
+// whoever offers it first. A server that goes through ever more names loses those
+// that it doesn't offer.
 type names struct {
 	registry *tools.Registry
 
 	mu     sync.Mutex
 	owners map[string]*session
+	owned  map[*session]int      // how many of them
 	held   map[*session][]string // what is registered now
 	closed bool
 }
 
 func newNames(reg *tools.Registry) *names {
-	return &names{registry: reg, owners: make(map[string]*session), held: make(map[*session][]string)}
+	return &names{registry: reg, owners: make(map[string]*session), owned: make(map[*session]int), held: make(map[*session][]string)}
 }
 
 // publish replaces, in one step, what a server has in the registry with the tools
@@ -53,7 +55,10 @@ func (n *names) publish(s *session, defs []tools.Definition) (held []tools.Defin
 		case err == nil:
 			held = append(held, def)
 			names = append(names, def.Name)
-			n.owners[def.Name] = s
+			if n.owners[def.Name] == nil {
+				n.owners[def.Name] = s
+				n.owned[s]++
+			}
 		case errors.Is(err, tools.ErrDuplicate):
 			skipped = append(skipped, Skip{Server: s.server.Name, Tool: def.Name, Reason: ReasonCollision, Holder: n.holder(def.Name)})
 		default:
@@ -61,8 +66,28 @@ func (n *names) publish(s *session, defs []tools.Definition) (held []tools.Defin
 		}
 	}
 	n.held[s] = names
+	if n.owned[s] > maxOwned+len(names) {
+		n.disown(s)
+	}
 	slices.SortFunc(skipped, func(a, b Skip) int { return strings.Compare(a.Tool, b.Tool) })
 	return held, skipped
+}
+
+// maxOwned is how many names a server keeps that it doesn't offer.
+const maxOwned = 10_000
+
+// disown frees the names of a server that are not registered now. The caller
+// holds mu.
+func (n *names) disown(s *session) {
+	for name, owner := range n.owners {
+		if owner == s {
+			delete(n.owners, name)
+		}
+	}
+	for _, name := range n.held[s] {
+		n.owners[name] = s
+	}
+	n.owned[s] = len(n.held[s])
 }
 
 // holder says who holds a name.

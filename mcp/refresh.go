@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -65,14 +66,15 @@ func (s *session) publish() {
 }
 
 // refresh reads the list of tools again. It takes the place of the one before
-// when all of it can be used; otherwise that one stays (W7).
-func (s *session) refresh(ctx context.Context, conn *connection) {
+// when all of it can be used; otherwise that one stays (W7). It reports whether
+// nothing had changed.
+func (s *session) refresh(ctx context.Context, conn *connection) (same bool) {
 	limited, cancel := context.WithTimeout(ctx, s.server.ConnectTimeout)
 	defer cancel()
 	s.stage(stageRefresh)
 	catalog, err := s.list(limited, conn)
 	if ctx.Err() != nil || s.lost(conn) != nil {
-		return // the next connection, if there is one, has a list of its own
+		return false // the next connection, if there is one, has a list of its own
 	}
 	s.mu.Lock()
 	old := s.catalog
@@ -87,13 +89,17 @@ func (s *session) refresh(ctx context.Context, conn *connection) {
 		}
 		s.mu.Unlock()
 		s.warn("its list of tools could not be read again, and the one before stays: " + err.Error())
-		return
+		return false
 	}
 	s.mu.Lock()
 	s.catalog = catalog
 	s.mu.Unlock()
+	if reflect.DeepEqual(old.defs, catalog.defs) {
+		return true
+	}
 	s.publish()
 	s.log.Debug("MCP server changed its tools", "tools", len(catalog.defs))
+	return false
 }
 
 // spoilt is why a new list must not take the place of the old one: a tool that

@@ -16,7 +16,8 @@ import (
 
 const (
 	// settleTime is how long a refresh waits for more of a burst of
-	// notifications, and refreshPause the least time between two of them.
+	// notifications, and refreshPause the least time between two of them. It
+	// doubles, up to lastPause, while notifications come for nothing.
 	settleTime   = 100 * time.Millisecond
 	refreshPause = time.Second
 
@@ -68,6 +69,7 @@ func (s *session) attend(ctx context.Context, conn *connection) {
 	}
 	var due <-chan time.Time
 	var refreshed time.Time
+	pause := refreshPause
 	missed := 0
 	for {
 		select {
@@ -79,11 +81,16 @@ func (s *session) attend(ctx context.Context, conn *connection) {
 			return
 		case <-conn.stale:
 			if due == nil {
-				due = time.After(max(settleTime, refreshPause-time.Since(refreshed)))
+				due = time.After(max(settleTime, pause-time.Since(refreshed)))
 			}
 		case <-due:
 			due = nil
-			s.refresh(ctx, conn)
+			quiet := time.Since(refreshed) > lastPause
+			if same := s.refresh(ctx, conn); same && !quiet {
+				pause = min(2*pause, lastPause)
+			} else {
+				pause = refreshPause
+			}
 			refreshed = time.Now()
 		case <-beat:
 			if missed = s.missed(ctx, conn, missed); missed == missedPings {
