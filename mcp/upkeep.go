@@ -16,8 +16,7 @@ import (
 
 const (
 	// settleTime is how long a refresh waits for more of a burst of
-	// notifications, and refreshPause the least time between two of them. It
-	// doubles, up to lastPause, while notifications come for nothing.
+	// notifications, and refreshPause the least time between two of them.
 	settleTime   = 100 * time.Millisecond
 	refreshPause = time.Second
 
@@ -68,8 +67,7 @@ func (s *session) attend(ctx context.Context, conn *connection) {
 		beat = ticker.C
 	}
 	var due <-chan time.Time
-	var refreshed time.Time
-	pause := refreshPause
+	var pace pace
 	missed := 0
 	for {
 		select {
@@ -81,17 +79,12 @@ func (s *session) attend(ctx context.Context, conn *connection) {
 			return
 		case <-conn.stale:
 			if due == nil {
-				due = time.After(max(settleTime, pause-time.Since(refreshed)))
+				due = time.After(pace.wait(time.Now()))
 			}
 		case <-due:
 			due = nil
-			quiet := time.Since(refreshed) > lastPause
-			if same := s.refresh(ctx, conn); same && !quiet {
-				pause = min(2*pause, lastPause)
-			} else {
-				pause = refreshPause
-			}
-			refreshed = time.Now()
+			same := s.refresh(ctx, conn)
+			pace.refreshed(time.Now(), same)
 		case <-beat:
 			if missed = s.missed(ctx, conn, missed); missed == missedPings {
 				s.frozen(conn)
@@ -99,6 +92,28 @@ func (s *session) attend(ctx context.Context, conn *connection) {
 			}
 		}
 	}
+}
+
+// pace is how often the list of tools is read again: the least time between two
+// readings doubles, up to lastPause, while a server says for nothing that it changed.
+type pace struct {
+	last  time.Time
+	pause time.Duration
+}
+
+// wait is how long the next reading is put off.
+func (p *pace) wait(now time.Time) time.Duration {
+	return max(settleTime, p.pause-now.Sub(p.last))
+}
+
+// refreshed notes a reading, and whether the list was the same as before.
+func (p *pace) refreshed(now time.Time, same bool) {
+	if quiet := now.Sub(p.last) > lastPause; same && !quiet {
+		p.pause = min(2*p.pause, lastPause)
+	} else {
+		p.pause = refreshPause
+	}
+	p.last = now
 }
 
 // missed asks for a sign of life, unless calls run: a server that works on one

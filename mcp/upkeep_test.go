@@ -55,3 +55,38 @@ func TestChanges(t *testing.T) {
 		t.Errorf("told %v", told)
 	}
 }
+
+// A server that says for nothing that its tools changed is asked ever more seldom.
+func TestPace(t *testing.T) {
+	var p pace
+	now := time.Now()
+	for i, tt := range []struct {
+		after time.Duration // the reading before
+		same  bool
+		wait  time.Duration // for the next
+	}{
+		{0, false, time.Second},
+		{time.Second, true, 2 * time.Second},
+		{2 * time.Second, true, 4 * time.Second},
+		{5 * time.Second, true, 8 * time.Second},
+		{8 * time.Second, false, time.Second},
+		{time.Second, true, 2 * time.Second},
+		{time.Minute, true, time.Second}, // it was quiet for long
+	} {
+		now = now.Add(tt.after)
+		p.refreshed(now, tt.same)
+		if got := p.wait(now); got != tt.wait {
+			t.Errorf("%d: wait %v, want %v", i, got, tt.wait)
+		}
+	}
+	if got := p.wait(now.Add(time.Hour)); got != settleTime {
+		t.Errorf("after an hour: %v", got)
+	}
+	for range 20 {
+		now = now.Add(p.wait(now))
+		p.refreshed(now, true)
+	}
+	if p.pause != lastPause {
+		t.Errorf("the pause is %v", p.pause)
+	}
+}
