@@ -8,37 +8,55 @@ import (
 	"strings"
 )
 
-// Kinds of what stands behind a keyword.
+// valueKind is what may stand behind a keyword.
+type valueKind int
+
 const (
-	isText = iota
-	isNumber
-	isBool
-	isTexts    // a list of texts
-	isValues   // a list that is not empty
-	isSchema   // a schema, true or false
-	isSchemas  // a list of schemas that is not empty
-	isSchemaOf // a schema by name
+	anything valueKind = iota // also where JSON Schema does not know the keyword
+	aText
+	aNumber
+	aBool
+	texts
+	values    // a list that is not empty
+	aSchema   // also true or false
+	schemas   // a list of schemas that is not empty
+	schemasBy // schemas by name
 )
 
-// keywords are the keywords of JSON Schema, and what may stand behind them. One
-// that is written otherwise has APIs refuse all tools.
-var keywords = map[string]int{
-	"title": isText, "description": isText, "$comment": isText, "format": isText, "pattern": isText, "$ref": isText,
-	"minimum": isNumber, "maximum": isNumber, "exclusiveMinimum": isNumber, "exclusiveMaximum": isNumber, "multipleOf": isNumber,
-	"minLength": isNumber, "maxLength": isNumber, "minItems": isNumber, "maxItems": isNumber, "minProperties": isNumber, "maxProperties": isNumber,
-	"minContains": isNumber, "maxContains": isNumber,
-	"uniqueItems": isBool, "deprecated": isBool, "readOnly": isBool, "writeOnly": isBool,
-	"required": isTexts,
-	"enum":     isValues,
-	"items":    isSchema, "additionalItems": isSchema, "unevaluatedItems": isSchema, "contains": isSchema,
-	"additionalProperties": isSchema, "unevaluatedProperties": isSchema, "propertyNames": isSchema,
-	"not": isSchema, "if": isSchema, "then": isSchema, "else": isSchema,
-	"allOf": isSchemas, "anyOf": isSchemas, "oneOf": isSchemas, "prefixItems": isSchemas,
-	"properties": isSchemaOf, "patternProperties": isSchemaOf, "dependentSchemas": isSchemaOf, "$defs": isSchemaOf, "definitions": isSchemaOf,
+// kindOf is what may stand behind a keyword of JSON Schema. One that is written
+// otherwise has APIs refuse all tools.
+func kindOf(keyword string) valueKind {
+	switch keyword {
+	case "title", "description", "$comment", "format", "pattern", "$ref":
+		return aText
+	case "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength",
+		"minItems", "maxItems", "minContains", "maxContains", "minProperties", "maxProperties":
+		return aNumber
+	case "uniqueItems", "deprecated", "readOnly", "writeOnly":
+		return aBool
+	case "required":
+		return texts
+	case "enum":
+		return values
+	case "items", "additionalItems", "unevaluatedItems", "contains", "additionalProperties", "unevaluatedProperties",
+		"propertyNames", "not", "if", "then", "else":
+		return aSchema
+	case "allOf", "anyOf", "oneOf", "prefixItems":
+		return schemas
+	case "properties", "patternProperties", "dependentSchemas", "$defs", "definitions":
+		return schemasBy
+	}
+	return anything
 }
 
-// types are those that JSON Schema knows.
-var types = []string{"array", "boolean", "integer", "null", "number", "object", "string"}
+// isType reports whether JSON Schema knows a type.
+func isType(name string) bool {
+	switch name {
+	case "array", "boolean", "integer", "null", "number", "object", "string":
+		return true
+	}
+	return false
+}
 
 // tidier makes schemas of what servers take for them: of older drafts, generated
 // with holes, or written by hand.
@@ -75,7 +93,7 @@ func (t *tidier) schema(v any) any {
 	t.modernise(s)
 	t.kind(s)
 	for _, key := range slices.Sorted(maps.Keys(s)) {
-		if kind, known := keywords[key]; known {
+		if kind := kindOf(key); kind != anything {
 			t.keyword(s, key, kind)
 		}
 	}
@@ -126,10 +144,10 @@ func (t *tidier) kind(s map[string]any) {
 	}
 	switch kind := kind.(type) {
 	case string:
-		if slices.Contains(types, kind) {
+		if isType(kind) {
 			return
 		}
-		if lower := strings.ToLower(kind); slices.Contains(types, lower) {
+		if lower := strings.ToLower(kind); isType(lower) {
 			s["type"], t.changed = lower, true
 			return
 		}
@@ -140,7 +158,7 @@ func (t *tidier) kind(s map[string]any) {
 			if k == nil {
 				k = "null"
 			}
-			if name, ok := k.(string); ok && slices.Contains(types, name) && !slices.Contains(known, k) {
+			if name, ok := k.(string); ok && isType(name) && !slices.Contains(known, k) {
 				known = append(known, k)
 			}
 		}
@@ -161,35 +179,35 @@ func (t *tidier) kind(s map[string]any) {
 }
 
 // keyword tidies what stands behind a keyword, or leaves the keyword out.
-func (t *tidier) keyword(s map[string]any, key string, kind int) {
+func (t *tidier) keyword(s map[string]any, key string, kind valueKind) {
 	value := s[key]
 	fit := false
 	switch kind {
-	case isText:
+	case aText:
 		_, fit = value.(string)
-	case isNumber:
+	case aNumber:
 		_, fit = value.(json.Number)
-	case isBool:
+	case aBool:
 		_, fit = value.(bool)
-	case isTexts:
+	case texts:
 		var list []any
 		if list, fit = value.([]any); fit {
-			s[key] = t.texts(list)
+			s[key] = t.once(list)
 		}
-	case isValues:
+	case values:
 		list, _ := value.([]any)
 		fit = len(list) > 0
-	case isSchema:
+	case aSchema:
 		if fit = value != nil; fit {
 			s[key] = t.schema(value)
 		}
-	case isSchemas:
+	case schemas:
 		list, _ := value.([]any)
 		for i := range list {
 			list[i] = t.schema(list[i])
 		}
 		fit = len(list) > 0
-	case isSchemaOf:
+	case schemasBy:
 		var named map[string]any
 		if named, fit = value.(map[string]any); fit {
 			for _, name := range slices.Sorted(maps.Keys(named)) {
@@ -208,18 +226,18 @@ func (t *tidier) keyword(s map[string]any, key string, kind int) {
 	}
 }
 
-// texts are the texts of a list, each once.
-func (t *tidier) texts(list []any) []any {
-	texts := make([]any, 0, len(list))
+// once are the texts of a list, each once.
+func (t *tidier) once(list []any) []any {
+	found := make([]any, 0, len(list))
 	seen := make(map[string]bool, len(list))
 	for _, v := range list {
 		if text, ok := v.(string); ok && !seen[text] {
 			seen[text] = true
-			texts = append(texts, text)
+			found = append(found, text)
 		}
 	}
-	t.changed = t.changed || len(texts) < len(list)
-	return texts
+	t.changed = t.changed || len(found) < len(list)
+	return found
 }
 
 // tidy makes a valid schema of one that is nearly so. One that is valid is
