@@ -175,7 +175,7 @@ func TestSSEOpening(t *testing.T) {
 		"JSON":                  {plain("application/json", "{}", 200), tools.CodeInitializationFailed, `it answers GET with "application/json"`},
 		"404":                   {plain("text/plain", "no", 404), tools.CodeTransportFailed, "404 Not Found (wrong URL?)"},
 		"401":                   {plain("text/plain", "no", 401), tools.CodeUnauthorized, "401"},
-		"403":                   {plain("text/plain", "no", 403), tools.CodeForbidden, "403"},
+		"403":                   {plain("text/plain", "no", http.StatusForbidden), tools.CodeForbidden, "403"},
 		"500":                   {plain("text/plain", "no", 500), tools.CodeTransportFailed, "500"},
 		"an end":                {plain("text/event-stream", ": hello\n\n", 200), tools.CodeTransportFailed, "EOF"},
 		"refused":               {"http://localhost:1/sse", tools.CodeTransportFailed, "127.0.0.1:1"},
@@ -208,9 +208,15 @@ func TestSSERefusedMessages(t *testing.T) {
 		code tools.Code
 		says string
 	}{
-		"401": {func(_ *older, w http.ResponseWriter, _ *http.Request, _ message) { http.Error(w, "who?", 401) }, tools.CodeUnauthorized, "401 Unauthorized"},
-		"403": {func(_ *older, w http.ResponseWriter, _ *http.Request, _ message) { http.Error(w, "no", 403) }, tools.CodeForbidden, "403 Forbidden"},
-		"503": {func(_ *older, w http.ResponseWriter, _ *http.Request, _ message) { http.Error(w, "later", 503) }, tools.CodeTransportFailed, "503 Service Unavailable: later"},
+		"401": {func(_ *older, w http.ResponseWriter, _ *http.Request, _ message) {
+			http.Error(w, "who?", http.StatusUnauthorized)
+		}, tools.CodeUnauthorized, "401 Unauthorized"},
+		"403": {func(_ *older, w http.ResponseWriter, _ *http.Request, _ message) {
+			http.Error(w, "no", http.StatusForbidden)
+		}, tools.CodeForbidden, "403 Forbidden"},
+		"503": {func(_ *older, w http.ResponseWriter, _ *http.Request, _ message) {
+			http.Error(w, "later", http.StatusServiceUnavailable)
+		}, tools.CodeTransportFailed, "503 Service Unavailable: later"},
 		"aborted": {func(*older, http.ResponseWriter, *http.Request, message) {
 			panic(http.ErrAbortHandler)
 		}, tools.CodeTransportFailed, "EOF"},

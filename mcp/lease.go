@@ -167,14 +167,15 @@ func (m *mender) initialize(ctx context.Context, refused *http.Request, hello gr
 	req.Header.Del(versionHeader) // none is agreed on (K13)
 	req.Method = http.MethodPost
 	setBody(req, hello.body)
-	resp, err := m.reach.send(req)
-	if err != nil {
-		return "", unreachable(err)
-	}
 	msg, err := jsonrpc.DecodeMessage(hello.body)
 	if err != nil {
 		return "", unreachable(err)
 	}
+	resp, err := m.reach.send(req)
+	if err != nil {
+		return "", unreachable(err)
+	}
+	defer resp.Body.Close()
 	id = resp.Header.Get(sessionHeader)
 	call, _ := msg.(*jsonrpc.Request)
 	version, f := m.welcome(resp, call)
@@ -187,15 +188,17 @@ func (m *mender) initialize(ctx context.Context, refused *http.Request, hello gr
 		return "", f
 	}
 	req = req.Clone(ctx)
+	req.Header.Del("Mcp-Method") // that was of initialize
 	req.Header.Set(versionHeader, version)
 	if id != "" {
 		req.Header.Set(sessionHeader, id)
 	}
 	setBody(req, []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`))
-	if resp, err = m.reach.send(req); err != nil {
+	told, err := m.reach.send(req)
+	if err != nil {
 		return "", unreachable(err)
 	}
-	drop(resp)
+	drop(told)
 	return id, nil
 }
 
@@ -232,7 +235,6 @@ func (m *mender) only(resp *http.Response, call *jsonrpc.Request) (*jsonrpc.Resp
 	if f := m.answer(resp, call, &ex); f != nil {
 		return nil, f
 	}
-	defer resp.Body.Close()
 	if events, ok := resp.Body.(*answerStream); ok {
 		for {
 			var e event

@@ -132,7 +132,7 @@ func (d *duplex) address(base *url.URL, data []byte) *fault {
 
 // read hands on what comes, until the stream ends.
 func (d *duplex) read(events *eventStream) {
-	defer events.Close()
+	defer func() { _ = events.Close() }()
 	for {
 		var e event
 		err := events.read(&e)
