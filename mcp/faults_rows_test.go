@@ -166,7 +166,7 @@ var faults = append([]fault{
 	{does: "prints a thousand lines in the middle of a call", cites: "K01, sdk bad children", server: scripted("-misbehave", "tools/call=garbage"), tool: "x", says: `^\{\}$`},
 	{does: "prints 40 MiB without a line end first", cites: "K01", server: scripted("-litter", fmt.Sprint(40*mebibyte)), mib: 128, long: true,
 		says: `connected, 3 tools: prints on stdout what is not JSON-RPC: "xxxx`},
-	{does: "writes 32 MiB to stderr for each answer", cites: "sdk bad children", server: scripted("-noisy", fmt.Sprint(32*mebibyte)), tool: "x", long: true, says: `^\{\}$`},
+	{does: "writes 16 MiB to stderr for each answer", cites: "sdk bad children", server: scripted("-noisy", fmt.Sprint(16*mebibyte)), tool: "x", long: true, says: `^\{\}$`},
 	{does: "frames its messages as language servers do", cites: "K17", server: scripted("-frame", "length"), ends: true,
 		code: tools.CodeProtocolError, says: `not newline-delimited JSON: it begins with \\?"Content-Length`},
 	{does: "writes each message over many lines", cites: "K17", server: scripted("-frame", "pretty"), ends: true,
@@ -339,20 +339,20 @@ var remoteFaults = []fault{
 			pour(w, xs, 64)
 		}),
 		code: tools.CodeResultTooLarge, says: `the answer is larger than 16 MiB`},
-	{does: "answers with 64 MiB packed into kilobytes", cites: "W4", tool: "x", mib: 192, long: true,
+	{does: "answers with 32 MiB packed into kilobytes", cites: "W4", tool: "x", mib: 192, long: true,
 		server: calling(func(w http.ResponseWriter, _ *http.Request, m message) {
 			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set("Content-Encoding", "gzip")
 			z := gzip.NewWriter(w)
 			fmt.Fprintf(z, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"`, m.ID)
-			pour(z, xs, 64)
+			pour(z, xs, 32)
 			z.Close()
 		}),
 		code: tools.CodeResultTooLarge, says: `the answer is larger than 16 MiB`},
-	{does: "answers with an event of 64 MiB", cites: "sdk table 1", tool: "x", mib: 192, long: true,
+	{does: "answers with an event of 32 MiB", cites: "sdk table 1", tool: "x", mib: 192, long: true,
 		server: calling(func(w http.ResponseWriter, _ *http.Request, m message) {
 			events(w, `data: {"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"`, m.ID)
-			pour(w, xs, 64)
+			pour(w, xs, 32)
 			fmt.Fprint(w, "\"}]}}\n\n")
 		}),
 		code: tools.CodeResultTooLarge, says: `the answer is larger than 16 MiB`},

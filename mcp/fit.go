@@ -23,7 +23,7 @@ func fit(res tools.Result, limits config.Limits) (tools.Result, *fault) {
 	left := 0
 	for i := range res.Content {
 		text := &res.Content[i].Text
-		n := 0
+		var n int
 		*text, n = shorten(*text, chars, bytes)
 		left += n
 		chars -= utf8.RuneCountInString(*text)

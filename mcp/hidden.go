@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf16"
@@ -75,8 +74,20 @@ func inEmoji(last, r rune, rest string) bool {
 	return false
 }
 
-// annotated are the keywords of a schema whose values are texts for a reader.
-var annotated = []string{"title", "description", "$comment"}
+// annotates reports whether the value of a schema's keyword is a text for a reader.
+func annotates(keyword string) bool {
+	return keyword == "title" || keyword == "description" || keyword == "$comment"
+}
+
+// isData reports whether the value of a schema's keyword is one of the server's,
+// and no schema.
+func isData(keyword string) bool {
+	switch keyword {
+	case "default", "const", "enum", "examples":
+		return true
+	}
+	return false
+}
 
 // unhideSchema is a schema whose texts for a reader are readable. All else is
 // kept as it came (W7): what stands hidden in other strings has a meaning for the
@@ -116,7 +127,7 @@ func unhideSchema(schema json.RawMessage) (clean json.RawMessage, hidden int) {
 			plain, n := unhide(text)
 			switch {
 			case n == 0 && !bytes.ContainsFunc(literal, unprintable):
-			case !isKey && !top.data && slices.Contains(annotated, top.key):
+			case !isKey && !top.data && annotates(top.key):
 				hidden += n
 				literal, err = json.Marshal(plain)
 			default:
@@ -131,7 +142,7 @@ func unhideSchema(schema json.RawMessage) (clean json.RawMessage, hidden int) {
 		}
 		switch delim, isDelim := token.(json.Delim); {
 		case isDelim && (delim == '{' || delim == '['):
-			data := top.data || top.object && slices.Contains([]string{"default", "const", "enum", "examples"}, top.key)
+			data := top.data || top.object && isData(top.key)
 			top.value = false
 			open = append(open, level{object: delim == '{', data: data})
 		case isDelim:
