@@ -3,7 +3,6 @@ package mcp
 import (
 	"context"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -32,7 +31,7 @@ func tokenStore(cfg config.MCP, environ []string) (oauth.Store, error) {
 // authorize has the session authorize its requests, unless the settings give it an
 // Authorization header, which is then the whole of it. A URL that is none is the
 // endpoint's to report.
-func (s *session) authorize(store oauth.Store, allowed func(*url.URL) bool) {
+func (s *session) authorize(store oauth.Store) {
 	for _, h := range s.server.Headers {
 		if strings.EqualFold(h.Name, "Authorization") {
 			return
@@ -46,7 +45,7 @@ func (s *session) authorize(store oauth.Store, allowed func(*url.URL) bool) {
 			secret.Env(s.opts.Environ), secret.File{Logger: s.opts.Logger},
 			secret.Command{Environ: append([]string{}, s.opts.Environ...)}, // nil would be this process's
 		},
-		Store: store, Redactor: s.opts.Redactor, Allowed: allowed,
+		Store: store, Redactor: s.opts.Redactor, Allowed: s.allows,
 		Base: base, Browse: s.opts.Browse, Warn: s.warn, ClientName: s.opts.Name,
 	})
 	if err == nil {
@@ -59,7 +58,18 @@ func (s *session) authorized(base http.RoundTripper) http.RoundTripper {
 	if s.tokens == nil {
 		return base
 	}
-	return s.tokens.Over(base)
+	return authorizing{s.tokens.Over(base)}
+}
+
+// authorizing gives the errors of authorization their code.
+type authorizing struct{ next http.RoundTripper }
+
+func (a authorizing) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := a.next.RoundTrip(req)
+	if err != nil && oauth.Denied(err) {
+		return nil, &fault{code: tools.CodeUnauthorized, detail: err.Error(), err: err}
+	}
+	return resp, err
 }
 
 // A Login is what a login gave, without what is secret.
@@ -84,7 +94,11 @@ func LogIn(ctx context.Context, cfg config.MCP, server string, opts Options) (Lo
 	}
 	r, err := s.tokens.Login(ctx)
 	if err != nil {
-		return Login{}, s.wrap(tools.CodeTransportFailed, cause(err).Error(), err)
+		code := tools.CodeTransportFailed
+		if oauth.Denied(err) {
+			code = tools.CodeUnauthorized
+		}
+		return Login{}, s.wrap(code, cause(err).Error(), err)
 	}
 	scopes := make([]string, len(r.Scopes))
 	for i, scope := range r.Scopes {
@@ -120,17 +134,10 @@ func forLogin(cfg config.MCP, server string, opts Options) (*session, oauth.Stor
 		if !one.Transport.Remote() {
 			return nil, nil, s.wrap(tools.CodeInitializationFailed, "it is started, not called: there is nobody to log in with", nil)
 		}
-		target, err := url.Parse(one.URL.Reveal())
-		if err == nil {
-			err = admissible(target)
+		if _, err := newReach(s.server, s.allows, s.authorized); err != nil {
+			return nil, nil, s.wrap(tools.CodeInitializationFailed, err.Error(), err)
 		}
-		if err == nil && !cfg.Allows(target) {
-			err = faultf(tools.CodeInitializationFailed, "its host %s is not among mcp.allowed_hosts", target.Host)
-		}
-		if err != nil {
-			return nil, nil, s.wrap(tools.CodeInitializationFailed, cause(err).Error(), err)
-		}
-		if s.authorize(store, cfg.Allows); s.tokens == nil {
+		if s.authorize(store); s.tokens == nil {
 			return nil, nil, s.wrap(tools.CodeInitializationFailed, "its settings have an Authorization header, which takes the place of a login", nil)
 		}
 		return s, store, nil

@@ -31,13 +31,16 @@ func browse(ctx context.Context, url string) error {
 }
 
 // TestLogIn: a server that wants a login fails with a line that says so, and works
-// after one, in both eras; what is secret is in no report (O20, W10).
+// after one, in both eras and on both transports; what is secret is in no report
+// (O20, W10).
 func TestLogIn(t *testing.T) {
-	for _, flags := range [][]string{{"-tools", "echo"}, {"-tools", "echo", "-legacy"}} {
-		cfg := settings(remote("notes", mcptest.ProtectedHTTP(t, flags...)))
+	for _, flags := range [][]string{{"-tools", "echo"}, {"-tools", "echo", "-legacy"}, {"-tools", "echo", "-sse"}} {
+		server := remote("notes", mcptest.ProtectedHTTP(t, flags...))
+		server.Transport = config.TransportAuto // which is no reason to try the older transport (W3)
+		cfg := settings(server)
 		cfg.TokenStore, cfg.TokenDir = "file", t.TempDir()
 		r := start(t, cfg).only()
-		if r.State != mcp.StateFailed || tools.CodeOf(r.Err) != tools.CodeTransportFailed ||
+		if r.State != mcp.StateFailed || tools.CodeOf(r.Err) != tools.CodeUnauthorized ||
 			!strings.Contains(r.Err.Error(), `authorizing: it needs a login: run "crewhost mcp login notes"`) {
 			t.Fatal(r.State, r.Err)
 		}
@@ -75,7 +78,7 @@ func TestClientCredentials(t *testing.T) {
 	}
 	server.OAuth.ClientSecret.Value = secret.New("another secret")
 	failed := start(t, settings(server)).only()
-	if failed.State != mcp.StateFailed || !strings.Contains(failed.Err.Error(), "the authorization server refused: invalid_grant") {
+	if failed.State != mcp.StateFailed || tools.CodeOf(failed.Err) != tools.CodeUnauthorized || !strings.Contains(failed.Err.Error(), "the authorization server refused: invalid_grant") {
 		t.Error(failed.State, failed.Err)
 	}
 }

@@ -111,7 +111,7 @@ func Startup(ctx context.Context, cfg config.MCP, reg *tools.Registry, opts Opti
 		s := newSession(server, cfg, opts)
 		s.names, s.changes, s.enter = all.names, told, func(context.Context) (func(), error) { return func() {}, nil }
 		if server.Transport.Remote() {
-			s.authorize(tokens, cfg.Allows)
+			s.authorize(tokens)
 		} else {
 			processes, s.enter = true, turn
 		}

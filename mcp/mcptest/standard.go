@@ -42,6 +42,7 @@ type options struct {
 	delay  time.Duration
 	stderr string
 	legacy bool
+	sse    bool
 
 	contents bool
 }
@@ -54,6 +55,7 @@ func parseStandard(flags []string) (options, error) {
 	fs.StringVar(&o.name, "name", "standard", "name of the server")
 	fs.StringVar(&names, "tools", strings.Join(StandardTools, ","), "tools to offer, separated by commas")
 	fs.DurationVar(&o.delay, "delay", 0, "time to wait before the first message is read")
+	fs.BoolVar(&o.sse, "sse", false, "over HTTP: speak the transport before Streamable HTTP")
 	fs.BoolVar(&o.legacy, "legacy", false, "speak the legacy era alone")
 	fs.BoolVar(&o.contents, "contents", false, "offer resources and prompts")
 	fs.StringVar(&o.stderr, "stderr", "", "text for stderr at the start")
@@ -82,7 +84,8 @@ func runStandard(flags []string) error {
 const modern = "2026-07-28"
 
 // Handler returns a Standard server behind Streamable HTTP, with the flags of
-// the kind. It speaks both eras, unless -legacy is among them.
+// the kind. It speaks both eras, unless -legacy is among them; with -sse it is behind
+// the legacy transport.
 func Handler(flags ...string) (http.Handler, error) {
 	o, err := parseStandard(flags)
 	if err != nil {
@@ -90,6 +93,9 @@ func Handler(flags ...string) (http.Handler, error) {
 	}
 	server := newStandard(o)
 	get := func(*http.Request) *mcp.Server { return server }
+	if o.sse {
+		return mcp.NewSSEHandler(get, nil), nil
+	}
 	stateless := mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true})
 	stateful := mcp.NewStreamableHTTPHandler(get, nil)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

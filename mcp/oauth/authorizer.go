@@ -115,6 +115,13 @@ func (e *LoginError) Error() string {
 // Unwrap returns Err.
 func (e *LoginError) Unwrap() error { return e.Err }
 
+// Denied reports whether an error says that the server, or its authorization
+// server, refuses this client as it is: somebody has to log in, or to change the
+// settings.
+func Denied(err error) bool {
+	return errors.As(err, new(*LoginError)) || errors.As(err, new(*refusal))
+}
+
 // concerned reports whether a challenge can be met here: one that does not ask
 // for a bearer token may ask for anything, unless the settings or a login say
 // that tokens are what the server takes.
