@@ -39,11 +39,12 @@
 //
 // # Foreign input
 //
-// Everything that a server sends is bounded and suspected: a line or a body of 16
-// MiB, 10,000 tools, no control characters in a name. What is wrong with one
-// answer fails one call; what is wrong with one tool loses that tool; only
-// what leaves the stream without meaning ends the session. Texts of a server are
-// masked and cut before they get into an error.
+// Everything that a server sends is bounded by the settings and suspected. What is
+// wrong with one answer fails one call; what is wrong with one tool loses that
+// tool; only what leaves the stream without meaning ends the session. Texts of a
+// server are masked and cut before they get into an error, and freed of what can't
+// be seen before they get anywhere (R4). Structured content is held against the
+// output schema where that is safe, and results are made to fit (W10).
 //
 // The SDK is used here and below, and no type of it shows in what others use (W1).
 package mcp

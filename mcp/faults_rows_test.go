@@ -232,6 +232,8 @@ var faults = append([]fault{
 		code: tools.CodeProtocolError, says: `its answer is not what the protocol says`},
 	{does: "answers a call with 100,000 arrays in each other", cites: "W10", server: scripted("-misbehave", "tools/call=nest"), tool: "x",
 		code: tools.CodeProtocolError, says: `not valid JSON-RPC`},
+	{does: "structured content that is nested 600 levels deep", cites: "W10", server: scripted("-reply", `{"structuredContent":`+strings.Repeat("[", 600)+strings.Repeat("]", 600)+`}`), tool: "x",
+		code: tools.CodeResultTooLarge, says: `nested 600 levels deep, of 500 at most`},
 	{does: "content that is null", cites: "sdk bad children", server: scripted("-reply", `{"content":null}`), tool: "x", says: `^$`},
 	{does: "content of an unknown type", cites: "sdk bad children, W10", server: scripted("-reply", `{"content":[{"type":"smell"},{"type":"text","text":"ok"}]}`), tool: "x", says: `ok`},
 	{does: "fails without a word", cites: "K33", server: scripted("-reply", `{"isError":true,"content":[]}`), tool: "x", says: `^failure: .*gave no reason`},

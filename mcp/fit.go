@@ -8,16 +8,24 @@ import (
 	"crewhost/tools"
 )
 
+// maxNesting is how deep the JSON of a result may be nested: many programs that
+// read it later are recursive (W10).
+const maxNesting = 500
+
 // fit makes a result fit the limits of the settings (W10, K35). Texts are cut in
 // their middle and say so, the first ones last; what can't be cut without
 // becoming something else is refused where it is too large.
 func fit(res tools.Result, limits config.Limits) (tools.Result, *fault) {
-	rigid := len(res.Structured)
+	rigid, deepest := len(res.Structured), nesting(res.Structured)
 	for _, c := range res.Content {
+		deepest = max(deepest, nesting(c.Raw))
 		rigid += len(c.Data) + len(c.Raw) + len(c.URI) + len(c.Name) + len(c.MIME)
 	}
 	if rigid > limits.ResultBytes {
 		return tools.Result{}, faultf(tools.CodeResultTooLarge, "the result has %d bytes that are no text to be cut, of %s at most", rigid, byteCount(limits.ResultBytes))
+	}
+	if deepest > maxNesting {
+		return tools.Result{}, faultf(tools.CodeResultTooLarge, "the result is nested %d levels deep, of %d at most", deepest, maxNesting)
 	}
 	chars, bytes := limits.TextChars, limits.ResultBytes-rigid
 	left := 0
@@ -35,6 +43,29 @@ func fit(res tools.Result, limits config.Limits) (tools.Result, *fault) {
 		})
 	}
 	return res, nil
+}
+
+// nesting is how deep a JSON text is nested.
+func nesting(text []byte) int {
+	deepest, now := 0, 0
+	quoted, escaped := false, false
+	for _, b := range text {
+		switch {
+		case escaped:
+			escaped = false
+		case quoted:
+			escaped = b == '\\'
+			quoted = b != '"'
+		case b == '"':
+			quoted = true
+		case b == '{' || b == '[':
+			now++
+			deepest = max(deepest, now)
+		case b == '}' || b == ']':
+			now--
+		}
+	}
+	return deepest
 }
 
 // minShortened is the least room, in characters, in which a text is cut. Where

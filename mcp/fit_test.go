@@ -10,6 +10,25 @@ import (
 	"crewhost/tools"
 )
 
+func TestNesting(t *testing.T) {
+	for text, want := range map[string]int{
+		``: 0, `1`: 0, `"[{"`: 0, `"\\"`: 0, `"\"["`: 0, `[]`: 1, `{"a":[1,{"b":[]}],"c":"]"}`: 4, `["\\",[[]]]`: 3,
+	} {
+		if got := nesting([]byte(text)); got != want {
+			t.Errorf("%s: got %d, want %d", text, got, want)
+		}
+	}
+	deep := json.RawMessage(strings.Repeat("[", 501) + strings.Repeat("]", 501))
+	for name, res := range map[string]tools.Result{
+		"structured": {Structured: deep},
+		"unknown":    {Content: []tools.Content{{Kind: tools.KindUnknown, Raw: deep}}},
+	} {
+		if _, f := fit(res, limitsOf(config.Limits{})); f == nil || f.code != tools.CodeResultTooLarge {
+			t.Errorf("%s: %v", name, f)
+		}
+	}
+}
+
 // W10 and K35: texts are cut and say so, all else is refused where it is too large.
 func TestFit(t *testing.T) {
 	texts := func(texts ...string) tools.Result {

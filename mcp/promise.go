@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -131,26 +130,6 @@ func readPromise(schema json.RawMessage) (_ *jsonschema.Resolved, w weight, err 
 	}
 	resolved, err := s.Resolve(nil)
 	return resolved, w, err
-}
-
-// nesting is how deep a JSON text is nested.
-func nesting(text json.RawMessage) int {
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.UseNumber()
-	deepest, now := 0, 0
-	for {
-		token, err := dec.Token()
-		if err != nil {
-			return deepest
-		}
-		switch token {
-		case json.Delim('{'), json.Delim('['):
-			now++
-			deepest = max(deepest, now)
-		case json.Delim('}'), json.Delim(']'):
-			now--
-		}
-	}
 }
 
 // A weight bounds the work of judging a value by a schema.
