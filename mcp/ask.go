@@ -3,17 +3,11 @@ package mcp
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-
-	"crewhost/tools"
 )
 
 // Methods by which a server asks.
@@ -204,93 +198,6 @@ func (s *session) subject(ops []*operation) (what, tool string) {
 	return fmt.Sprintf("MCP server %q", s.server.Name), ""
 }
 
-// elicit answers a question by what the settings declare, or else by a person.
-func (s *session) elicit(ctx context.Context, ops []*operation, params json.RawMessage) (*sdk.ElicitResult, error) {
-	what, tool := s.subject(ops)
-	q, err := s.question(tool, params)
-	if err != nil {
-		return nil, unansweredf("%s asked for input before it goes on, and was not understood: %s.", what, s.masks.line(err.Error(), maxDetail))
-	}
-	answer, declared := q.declared()
-	switch {
-	case declared:
-		s.warn(q.disclosure(answer))
-	case s.opts.Respondent == nil:
-		return nil, unansweredf("%s asked for input before it goes on: %s. Nobody can be asked here, and the settings declare no answers that fit.", what, q.asked())
-	default:
-		if answer, err = s.opts.Respondent.Elicit(ctx, q); err != nil {
-			if ctx.Err() != nil {
-				return nil, ctx.Err()
-			}
-			return nil, unansweredf("%s asked for input before it goes on: %s. No answer could be had: %s.", what, q.asked(), s.masks.line(err.Error(), maxDetail))
-		}
-	}
-	switch answer.Action {
-	case Accept:
-		content, err := q.content(answer)
-		if err != nil {
-			return nil, unansweredf("%s asked for input before it goes on: %s. The answer does not fit: %s.", what, q.asked(), s.masks.line(err.Error(), maxDetail))
-		}
-		if q.URL != "" {
-			content = nil
-		}
-		return &sdk.ElicitResult{Action: string(Accept), Content: content}, nil
-	case Cancel:
-		return &sdk.ElicitResult{Action: string(Cancel)}, nil
-	default:
-		return &sdk.ElicitResult{Action: string(Decline)}, nil
-	}
-}
-
-// disclosure is the line of the report for an answer that the settings gave.
-func (q Question) disclosure(a Answer) string {
-	var names []string
-	for _, f := range q.Fields {
-		if v, ok := a.Values[f.Name]; ok {
-			names = append(names, fmt.Sprintf("%s=%s", f.Name, v))
-		}
-	}
-	asker := "a question"
-	if q.Tool != "" {
-		asker = fmt.Sprintf("a question of the tool %q", q.Tool)
-	}
-	return asker + " was answered as the settings declare: " + strings.Join(names, ", ")
-}
-
-// codeVisit is the refusal of a server that wants a page to be visited first.
-const codeVisit = -32042
-
-// visits reports whether a request was refused until pages have been visited,
-// and returns the questions for that.
-func visits(err error) (pages []json.RawMessage, ok bool) {
-	var refusal *jsonrpc.Error
-	if !errors.As(err, &refusal) || refusal.Code != codeVisit {
-		return nil, false
-	}
-	var data struct {
-		Elicitations []json.RawMessage `json:"elicitations"`
-	}
-	if json.Unmarshal(refusal.Data, &data) != nil || len(data.Elicitations) == 0 || len(data.Elicitations) > maxRequests {
-		return nil, false
-	}
-	return data.Elicitations, true
-}
-
-// visit has a person visit pages. Who does not accept ends the operation: there
-// is no way to tell the server.
-func (s *session) visit(ctx context.Context, op *operation, pages []json.RawMessage) error {
-	for _, params := range pages {
-		res, err := s.elicit(ctx, []*operation{op}, params)
-		if err != nil {
-			return err
-		}
-		if res.Action != string(Accept) {
-			return unansweredf("The %s wants a page to be visited before it goes on, and the person who was asked declined.", op.what)
-		}
-	}
-	return nil
-}
-
 // capabilities are what is announced to the server: what will be served, and
 // nothing else.
 func (s *session) capabilities() *sdk.ClientCapabilities {
@@ -308,110 +215,4 @@ func (s *session) capabilities() *sdk.ClientCapabilities {
 		c.RootsV2 = &sdk.RootCapabilities{}
 	}
 	return c
-}
-
-// serve answers what a server of the legacy era asks. It stands before the SDK's
-// own handlers.
-func (s *session) serve(next sdk.MethodHandler) sdk.MethodHandler {
-	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
-		switch method {
-		case methodElicit, methodSample, methodRoots:
-		default:
-			return next(ctx, method, req)
-		}
-		var params string
-		if p := req.GetParams(); p != nil {
-			params, _ = p.GetMeta()[wholeParams].(string)
-		}
-		if method == methodRoots {
-			roots, err := s.roots()
-			return roots, refusal(err)
-		}
-		ops := s.asking.current()
-		if len(ops) == 0 {
-			s.warn("asked for input outside of any call, which is declined: " + method)
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "there is no call that this could be for"}
-		}
-		if !s.admit(ops) {
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: fmt.Sprintf("more than %d questions in one call", maxRounds)}
-		}
-		ctx, cancel := context.WithCancel(ctx)
-		var watched sync.WaitGroup
-		defer watched.Wait()
-		defer cancel()
-		watched.Go(func() { // nobody is asked for what is over
-			for _, op := range ops {
-				select {
-				case <-op.over:
-				case <-ctx.Done():
-					return
-				}
-			}
-			cancel()
-		})
-		response, err := s.respond(ctx, ops, method, json.RawMessage(params))
-		var u *unanswered
-		if errors.As(err, &u) {
-			if method == methodElicit {
-				note(ops, u.text)
-				return &sdk.ElicitResult{Action: string(Decline)}, nil
-			}
-			s.warn(u.text)
-		}
-		if err != nil {
-			return nil, refusal(err)
-		}
-		result, _ := response.(sdk.Result)
-		return result, nil
-	}
-}
-
-// refusal is err as an answer to the server, which learns nothing of the host.
-func refusal(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "declined"}
-}
-
-// admit counts a question against the operations that it may belong to, and
-// reports whether it may be asked.
-func (s *session) admit(ops []*operation) bool {
-	admitted := false
-	for _, op := range ops {
-		op.mu.Lock()
-		if op.asked++; op.asked <= maxRounds {
-			admitted = true
-		}
-		op.mu.Unlock()
-	}
-	return admitted
-}
-
-// note keeps what was asked in vain for the results of the operations.
-func note(ops []*operation, text string) {
-	for _, op := range ops {
-		op.mu.Lock()
-		op.notes = append(op.notes, text)
-		op.sole = op.sole || len(ops) == 1
-		op.mu.Unlock()
-	}
-}
-
-// noted is a result with what was asked in vain while it was made. Where there
-// is no doubt whose question that was, it is a failure (O19): what the server
-// made of no answer is not what was wanted.
-func (op *operation) noted(res tools.Result) tools.Result {
-	op.mu.Lock()
-	defer op.mu.Unlock()
-	if len(op.notes) == 0 {
-		return res
-	}
-	content := make([]tools.Content, 0, len(op.notes)+len(res.Content))
-	for _, text := range op.notes {
-		content = append(content, tools.Content{Kind: tools.KindText, Text: text})
-	}
-	res.Content = append(content, res.Content...)
-	res.IsError = res.IsError || op.sole
-	return res
 }

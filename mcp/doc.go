@@ -46,5 +46,17 @@
 // be seen before they get anywhere (R4). Structured content is held against the
 // output schema where that is safe, and results are made to fit (W10).
 //
+// # What servers ask
+//
+// In the middle of a call, a read or a prompt a server may ask for input, for an
+// answer of the model, or for folders. In the modern era its answer is the
+// question, and the request is sent again with what came back; in the legacy era it
+// sends a request of its own. Both end in the same place: what the settings declare,
+// then the [Respondent], the [Sampler] and the roots of the [Options], and for all
+// else a failure that says what was asked (O19). While this host thinks, the time of
+// the call stands still. What would not be served is not announced.
+//
+// Resources and prompts are read when they are asked for, and not kept.
+//
 // The SDK is used here and below, and no type of it shows in what others use (W1).
 package mcp

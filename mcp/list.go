@@ -3,59 +3,38 @@ package mcp
 import (
 	"context"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-
-	"crewhost/tools"
 )
 
-// list reads the server's tools, page by page.
+// list reads the server's tools.
 func (s *session) list(ctx context.Context, conn *connection) (catalog, error) {
-	var listed []json.RawMessage
-	var cursor *string
-	cursors := make(map[string]bool)
 	refused := make(map[string]bool)
 	var until time.Time
-	for page := 1; ; page++ {
+	p := pager{what: "tools", member: "tools", items: s.limits.Tools, pages: s.limits.Pages, warn: s.warn}
+	listed, err := p.read(ctx, func(ctx context.Context, cursor *string) (json.RawMessage, error) {
 		raw, err := s.page(ctx, conn, cursor, refused)
-		if err != nil {
-			return catalog{}, err
+		var page struct {
+			TTL json.Number `json:"ttlMs"`
 		}
-		var p struct {
-			Tools      []json.RawMessage `json:"tools"`
-			NextCursor *string           `json:"nextCursor"`
-			TTL        json.Number       `json:"ttlMs"`
-		}
-		if err := json.Unmarshal(raw, &p); err != nil {
-			return catalog{}, s.wrap(tools.CodeProtocolError, "its list of tools is not one", nil)
-		}
-		listed = append(listed, p.Tools...)
-		until = soonest(until, p.TTL)
-		// Only a cursor that is absent ends the list; an empty one doesn't (K19).
-		cursor = p.NextCursor
-		switch {
-		case len(listed) > s.limits.Tools:
-			s.warn(fmt.Sprintf("lists more than %d tools: the first %d were taken", s.limits.Tools, s.limits.Tools))
-			listed = listed[:s.limits.Tools]
-		case cursor == nil:
-		case len(*cursor) > maxCursor:
-			return catalog{}, s.wrap(tools.CodeProtocolError, "a cursor of its list of tools is too long", nil)
-		case page == s.limits.Pages:
-			s.warn(fmt.Sprintf("lists its tools on more than %d pages: the first %d were taken", s.limits.Pages, s.limits.Pages))
-		case cursors[*cursor]:
-			s.warn(fmt.Sprintf("repeats the cursor %q of its list: what came so far was taken", cut(*cursor, 64)))
-		default:
-			cursors[*cursor] = true
-			continue
-		}
-		catalog := catalogue(s.server, s.limits, listed, refused)
-		catalog.until = until
-		return catalog, nil
+		_ = json.Unmarshal(raw, &page) // the pager says what is wrong with it
+		until = soonest(until, page.TTL)
+		return raw, err
+	})
+	var f *fault
+	switch {
+	case errors.As(err, &f):
+		return catalog{}, s.wrap(f.code, f.detail, nil)
+	case err != nil:
+		return catalog{}, err
 	}
+	c := catalogue(s.server, s.limits, listed, refused)
+	c.until = until
+	return c, nil
 }
 
 // soonest is the earlier of a time and the end of the time to live of a page, in
