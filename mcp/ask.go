@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -39,7 +40,7 @@ type operation struct {
 	sole  bool     // whether the notes are of this operation for certain
 }
 
-// opens notes an operation until close is called.
+// opens notes an operation until closes is called.
 func (a *asking) opens(what, tool string, l *limit) (op *operation, closes func()) {
 	op = &operation{what: what, tool: tool, limit: l, over: make(chan struct{})}
 	a.mu.Lock()
@@ -48,11 +49,7 @@ func (a *asking) opens(what, tool string, l *limit) (op *operation, closes func(
 	return op, func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		for i, other := range a.operations {
-			if other == op {
-				a.operations = append(a.operations[:i:i], a.operations[i+1:]...)
-			}
-		}
+		a.operations = slices.DeleteFunc(slices.Clone(a.operations), func(other *operation) bool { return other == op })
 		close(op.over)
 	}
 }

@@ -32,8 +32,11 @@ const (
 // Elicit asks at the terminal what a server wants to know: field by field, and
 // once more before anything is sent.
 func (p *person) Elicit(ctx context.Context, q mcp.Question) (mcp.Answer, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	over, err := p.turn(ctx)
+	if err != nil {
+		return mcp.Answer{}, err
+	}
+	defer over()
 	while := ""
 	if q.Tool != "" {
 		while = fmt.Sprintf(" in a call of its tool %q", q.Tool)

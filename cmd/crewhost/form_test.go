@@ -159,6 +159,22 @@ func TestFormEnds(t *testing.T) {
 		if _, err := result(); !errors.Is(err, context.Canceled) {
 			t.Errorf("after the end of the call: %v", err)
 		}
+
+		// One that waits for another question ends, too.
+		first := elicit(t.Context(), p, form())
+		synctest.Wait()
+		ctx, cancel = context.WithCancel(t.Context())
+		second := elicit(ctx, p, form())
+		synctest.Wait()
+		cancel()
+		if _, err := second(); !errors.Is(err, context.Canceled) {
+			t.Errorf("while another question was open: %v", err)
+		}
+		typeIn(t, keys, "/decline\n")
+		if answer, err := first(); err != nil || answer.Action != mcp.Decline {
+			t.Errorf("the question that was open: %+v, %v", answer, err)
+		}
+
 		result = elicit(t.Context(), p, form())
 		synctest.Wait()
 		_ = keys.Close()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 
 	"crewhost/tools"
 	"crewhost/tools/builtin"
@@ -19,13 +18,26 @@ type person struct {
 	progress *progress
 	mode     string // ask, allow, deny
 
-	mu       sync.Mutex // one question at a time
+	asking   chan struct{} // holds a token while a question is open
 	keyboard keyboard
 	runs     map[string]bool // tools allowed for the rest of the run
 }
 
 func newPerson(c *console, p *progress, mode string) *person {
-	return &person{console: c, progress: p, mode: mode, keyboard: keyboard{in: c.in}, runs: map[string]bool{}}
+	return &person{
+		console: c, progress: p, mode: mode,
+		asking: make(chan struct{}, 1), keyboard: keyboard{in: c.in}, runs: map[string]bool{},
+	}
+}
+
+// turn waits until no other question is open, or for the end of ctx.
+func (p *person) turn(ctx context.Context) (over func(), err error) {
+	select {
+	case p.asking <- struct{}{}:
+		return func() { <-p.asking }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // approver is who answers calls that the policy asks about, or nil where nobody
@@ -56,8 +68,11 @@ const maxShown = 4_000
 
 // Approve asks at the terminal about one call.
 func (p *person) Approve(ctx context.Context, r permission.Request, d permission.Decision) (permission.Answer, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	over, err := p.turn(ctx)
+	if err != nil {
+		return permission.Answer{}, err
+	}
+	defer over()
 	if p.runs[r.Tool] {
 		return permission.Answer{Allow: true}, nil
 	}
@@ -104,8 +119,11 @@ func (p *person) Ask(ctx context.Context, q builtin.Question) (string, error) {
 	if !p.console.terminal {
 		return p.unattended(q)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	over, err := p.turn(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer over()
 	p.progress.line(yellow, "An agent asks: "+q.Prompt)
 	for i, choice := range q.Choices {
 		p.progress.line(grey, fmt.Sprintf("  %d) %s", i+1, choice))
