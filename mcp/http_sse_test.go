@@ -289,6 +289,9 @@ func TestSSEEnds(t *testing.T) {
 			}
 			r := start(t, settings(sse("a", o.serve(t)))).connected()
 			tt.lose(o)
+			if name == "stream" { // which ends by itself, and so before the call
+				eventually(t, func() bool { return r.only().State == mcp.StateFaulted })
+			}
 			_, err := r.try(t.Context(), "note", "")
 			if err == nil || !strings.Contains(err.Error(), tt.says) && !strings.Contains(err.Error(), "404") {
 				t.Errorf("got %v", err)
