@@ -24,6 +24,16 @@
 // (O5). Where a server dies on the first question it is started again and asked
 // in the old way.
 //
+// # Transports
+//
+// A link is what the SDK speaks over. A pipe is a process's stdin and stdout. What
+// goes by HTTP goes through a reach, which ends at one origin (W4); on it stand an
+// endpoint, which is Streamable HTTP with a mender between the SDK and the server,
+// and a duplex, which is the transport before that. Where the settings say auto, the
+// server's first answers tell which it is (W3). The HTTP session of an endpoint is a
+// lease, and is renewed when the server has forgotten it (K41); its streams break
+// off and go on without the SDK's noticing (K45).
+//
 // # A session
 //
 // A session outlives its connections. One goroutine looks after it once Startup is
