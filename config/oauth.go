@@ -12,6 +12,7 @@ import (
 const (
 	GrantAuthorizationCode = "authorization_code" // somebody logs in
 	GrantClientCredentials = "client_credentials" // nobody has to
+	GrantJWTBearer         = "jwt_bearer"         // likewise: somebody else vouches for this workload
 )
 
 // How a client authenticates itself at a token endpoint.
@@ -31,6 +32,7 @@ type OAuth struct {
 	ClientID     secret.Text
 	ClientSecret secret.Ref // resolved when a token is asked for
 	PrivateKey   secret.Ref // PEM; likewise
+	Assertion    secret.Ref // the token that vouches; likewise, each time anew
 	// Auth is one of the constants; empty: by what the client has and the
 	// authorization server knows.
 	Auth string
@@ -44,13 +46,18 @@ type OAuth struct {
 	Pos    strict.Pos
 }
 
+// Unattended reports whether the grant needs nobody to log in.
+func (o *OAuth) Unattended() bool {
+	return o != nil && (o.Grant == GrantClientCredentials || o.Grant == GrantJWTBearer)
+}
+
 // secrets are those that the settings hold.
 func (o *OAuth) secrets() []secret.Value {
 	if o == nil {
 		return nil
 	}
 	all := slices.Clone(o.ClientID.Secrets())
-	for _, ref := range []secret.Ref{o.ClientSecret, o.PrivateKey} {
+	for _, ref := range []secret.Ref{o.ClientSecret, o.PrivateKey, o.Assertion} {
 		if !ref.Value.IsZero() {
 			all = append(all, ref.Value)
 		}
@@ -65,6 +72,7 @@ type oauthDocument struct {
 	ClientID     strict.At[scalar] `key:"client_id"`
 	ClientSecret strict.At[apiKey] `key:"client_secret"`
 	PrivateKey   strict.At[apiKey] `key:"private_key"`
+	Assertion    strict.At[apiKey] `key:"assertion"`
 	Auth         strict.At[string] `key:"token_endpoint_auth"`
 	Scopes       []strict.At[word] `key:"scopes"`
 	RedirectPort strict.At[port]   `key:"redirect_port"`
@@ -96,12 +104,13 @@ func (l *loader) oauth(x *expander, doc serverDocument, s *Server) {
 		ClientID:     x.text(o.ClientID, where+".client_id", plainText),
 		ClientSecret: l.key(x, o.ClientSecret, where+".client_secret"),
 		PrivateKey:   l.key(x, o.PrivateKey, where+".private_key"),
+		Assertion:    l.key(x, o.Assertion, where+".assertion"),
 		Auth:         o.Auth.V,
 		Scopes:       values(texts(x.d, o.Scopes, where+".scopes")),
 		RedirectPort: int(o.RedirectPort.V),
 		Pos:          o.Pos,
 	}
-	oneOf(x.d, o.Grant, where+".grant", GrantAuthorizationCode, GrantClientCredentials)
+	oneOf(x.d, o.Grant, where+".grant", GrantAuthorizationCode, GrantClientCredentials, GrantJWTBearer)
 	oneOf(x.d, o.Auth, where+".token_endpoint_auth", AuthNone, AuthBasic, AuthPost, AuthPrivateKeyJWT)
 	if issuer := x.text(o.Issuer, where+".issuer", plainText); !issuer.IsZero() {
 		checkURL(x.d, o.Issuer.Pos, where+".issuer", issuer)
@@ -114,10 +123,9 @@ func (l *loader) oauth(x *expander, doc serverDocument, s *Server) {
 func (l *loader) oauthClient(d *strict.Decoder, o oauthDocument, got *OAuth, where string) {
 	missing := func(key, why string) { d.Fail(o.Pos, strict.CodeMissing, where+"."+key+" is missing: "+why, "") }
 	hasSecret, hasKey := o.ClientSecret.Set, o.PrivateKey.Set
-	unattended := got.Grant == GrantClientCredentials
 	switch {
-	case unattended && !o.ClientID.Set:
-		missing("client_id", "the grant "+GrantClientCredentials+" needs a registered client")
+	case got.Unattended() && !o.ClientID.Set:
+		missing("client_id", "the grant "+got.Grant+" needs a registered client")
 	case !o.ClientID.Set && (hasSecret || hasKey):
 		missing("client_id", "it says whose secret that is")
 	}
@@ -128,13 +136,19 @@ func (l *loader) oauthClient(d *strict.Decoder, o oauthDocument, got *OAuth, whe
 		missing("private_key", "token_endpoint_auth is "+got.Auth)
 	case (got.Auth == AuthBasic || got.Auth == AuthPost) && !hasSecret:
 		missing("client_secret", "token_endpoint_auth is "+got.Auth)
-	case unattended && !hasSecret && !hasKey:
-		missing("client_secret", "the grant "+GrantClientCredentials+" needs it, or a private_key")
+	case got.Grant == GrantClientCredentials && !hasSecret && !hasKey:
+		missing("client_secret", "the grant "+got.Grant+" needs it, or a private_key")
 	case hasKey && got.Auth != "" && got.Auth != AuthPrivateKeyJWT, hasSecret && got.Auth == AuthNone:
 		d.Fail(o.Auth.Pos, CodeServer, where+": the token_endpoint_auth "+got.Auth+" does not use what the client has", "")
 	}
-	if unattended && o.RedirectPort.Set {
-		d.Fail(o.RedirectPort.Pos, CodeServer, where+".redirect_port is of no use to the grant "+GrantClientCredentials, "")
+	switch {
+	case got.Grant == GrantJWTBearer && !o.Assertion.Set:
+		missing("assertion", "the grant "+got.Grant+" needs it")
+	case got.Grant != GrantJWTBearer && o.Assertion.Set:
+		d.Fail(o.Assertion.Pos, CodeServer, where+".assertion is of use to the grant "+GrantJWTBearer+" alone", "")
+	}
+	if got.Unattended() && o.RedirectPort.Set {
+		d.Fail(o.RedirectPort.Pos, CodeServer, where+".redirect_port is of no use to the grant "+got.Grant, "")
 	}
 	if i := slices.IndexFunc(got.Scopes, func(s string) bool { return strings.ContainsAny(s, " \t\r\n\"\\") }); i >= 0 {
 		d.Fail(o.Scopes[i].Pos, strict.CodeBadValue, where+".scopes: "+strict.Quote(got.Scopes[i])+" is not one scope", "an entry for each")

@@ -28,6 +28,7 @@ mcp:
       url: https://c.example.com/mcp
       oauth: { client_id: public, redirect_port: 8400, token_endpoint_auth: post, client_secret: "${SECRET}" }
     d: { url: "https://d.example.com/mcp" }
+    e: { url: "https://e.example.com/mcp", oauth: { grant: jwt_bearer, client_id: ci, assertion: { command: [print-token, --audience, x] } } }
 `})
 	s, err := Load(Source{CrewDir: dir, UserConfigDir: filepath.Join(dir, "user"), Environ: []string{"CLIENT=id-of-client"}})
 	if err != nil {
@@ -49,6 +50,9 @@ mcp:
 	if c := servers[2].OAuth; c.RedirectPort != 8400 || c.Auth != AuthPost || c.ClientSecret.Name != "SECRET" {
 		t.Errorf("%+v", c)
 	}
+	if e := servers[4].OAuth; !e.Unattended() || e.Assertion.Source != secret.FromCommand || servers[2].OAuth.Unattended() || servers[3].OAuth.Unattended() {
+		t.Errorf("%+v", e)
+	}
 	if servers[3].OAuth != nil {
 		t.Error("OAuth of nothing")
 	}
@@ -68,10 +72,12 @@ mcp:
     f: { url: "https://f/", oauth: { client_id: x, client_secret: "${S}", token_endpoint_auth: none, issuer: nowhere } }
     g: { url: "https://g/", oauth: { client_secret: "${S}" } }
     h: { command: x, oauth: {} }
+    i: { url: "https://i/", oauth: { grant: jwt_bearer } }
+    j: { url: "https://j/", oauth: { assertion: "${A}" } }
 `)
 	want := `crewhost.yaml:3:16: mcp.token_store: "vault" is not known (known: auto, file, keyring, memory) [bad-value]
 crewhost.yaml:5:40: the server "a": the header Authorization and oauth both say who is calling (keep one) [bad-server]
-crewhost.yaml:6:45: mcp.servers.b.oauth.grant: "password" is not known (known: authorization_code, client_credentials) [bad-value]
+crewhost.yaml:6:45: mcp.servers.b.oauth.grant: "password" is not known (known: authorization_code, client_credentials, jwt_bearer) [bad-value]
 crewhost.yaml:6:55: unknown key "client" in mcp.servers.b.oauth (did you mean "client_id"?) [unknown-key]
 crewhost.yaml:6:75: mcp.servers.b.oauth.scopes: "a b" is not one scope (an entry for each) [bad-value]
 crewhost.yaml:6:98: mcp.servers.b.oauth.redirect_port must be from 1 to 65535, not 70000 [bad-value]
@@ -83,7 +89,10 @@ crewhost.yaml:9:36: mcp.servers.e.oauth.private_key is missing: token_endpoint_a
 crewhost.yaml:10:96: mcp.servers.f.oauth: the token_endpoint_auth none does not use what the client has [bad-server]
 crewhost.yaml:10:110: mcp.servers.f.oauth.issuer is not an http or https URL (http://HOST/… or https://HOST/…) [bad-value]
 crewhost.yaml:11:36: mcp.servers.g.oauth.client_id is missing: it says whose secret that is [missing]
-crewhost.yaml:12:29: the server "h": oauth belongs to an HTTP server, and this one has a command [bad-server]`
+crewhost.yaml:12:29: the server "h": oauth belongs to an HTTP server, and this one has a command [bad-server]
+crewhost.yaml:13:36: mcp.servers.i.oauth.assertion is missing: the grant jwt_bearer needs it [missing]
+crewhost.yaml:13:36: mcp.servers.i.oauth.client_id is missing: the grant jwt_bearer needs a registered client [missing]
+crewhost.yaml:14:49: mcp.servers.j.oauth.assertion is of use to the grant jwt_bearer alone [bad-server]`
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

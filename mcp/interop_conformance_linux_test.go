@@ -19,13 +19,12 @@ import (
 
 // unmet are the scenarios of the suite in which checks fail, and how many do. All
 // are extensions of authorization that this product does not have: an identity
-// assertion of an enterprise, tokens bound to a key (DPoP), and the identity of a
-// workload. The SDK's own client fails these, and client credentials too.
+// assertion of an enterprise, and tokens bound to a key (DPoP). The SDK's own client
+// fails these, and client credentials and the identity of a workload too.
 var unmet = map[string]int{
 	"auth/enterprise-managed-authorization": 2,
 	"auth/dpop":                             3,
 	"auth/dpop-nonce":                       5,
-	"auth/wif-jwt-bearer":                   1,
 }
 
 // leastPassed is how many checks passed when the suite was pinned: fewer means

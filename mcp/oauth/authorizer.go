@@ -235,7 +235,7 @@ func (a *Authorizer) renew(ctx context.Context, c challenge, old Record, how ori
 		return Record{}, how, &LoginError{Server: a.cfg.Name, Err: gone}
 	}
 	if err := a.grant(ctx, c); err != nil {
-		if !a.unattended() {
+		if !a.unattended() && ctx.Err() == nil { // else it is the request that was given up
 			a.refused = err
 		}
 		return Record{}, how, err
@@ -258,9 +258,7 @@ func (a *Authorizer) spurned(ctx context.Context) {
 }
 
 // unattended reports whether a grant needs nobody.
-func (a *Authorizer) unattended() bool {
-	return a.cfg.Settings != nil && a.cfg.Settings.Grant == config.GrantClientCredentials
-}
+func (a *Authorizer) unattended() bool { return a.cfg.Settings.Unattended() }
 
 // clientID is the client that the settings name, or "".
 func (a *Authorizer) clientID() string {

@@ -18,7 +18,8 @@
 // 8414, OpenID Connect), a client that registers itself (RFC 7591) where the
 // settings name none, and a listener on 127.0.0.1 for the answer, whose issuer is
 // checked (RFC 9207). Client credentials need nobody; they are authenticated by a
-// secret or a signed assertion (RFC 7523).
+// secret or a signed assertion (RFC 7523). Nor does a workload that somebody else
+// vouches for.
 //
 // # Where tokens live
 //

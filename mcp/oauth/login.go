@@ -22,7 +22,7 @@ const question = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 func (a *Authorizer) Login(ctx context.Context) (Record, error) {
 	switch {
 	case a.unattended():
-		return Record{}, errors.New("its grant is client_credentials, which needs no login")
+		return Record{}, fmt.Errorf("its grant is %s, which needs no login", a.cfg.Settings.Grant)
 	case a.cfg.Browse == nil:
 		return Record{}, errors.New("there is nobody to log in")
 	}

@@ -188,6 +188,11 @@ func (w *world) give(rw http.ResponseWriter, f url.Values) {
 		}
 		scope = "a"
 	case "client_credentials":
+	case "urn:ietf:params:oauth:grant-type:jwt-bearer":
+		if f.Get("assertion") != "vouched-for" {
+			refuse("invalid_grant")
+			return
+		}
 	default:
 		refuse("unsupported_grant_type")
 		return
@@ -196,7 +201,7 @@ func (w *world) give(rw http.ResponseWriter, f url.Values) {
 	access := fmt.Sprintf("access-token-%d", w.serial)
 	w.valid[access] = strings.Fields(scope)
 	answer := map[string]any{"access_token": access, "token_type": "bearer", "expires_in": w.expires, "scope": scope}
-	if !w.noRefresh && f.Get("grant_type") != "client_credentials" {
+	if !w.noRefresh && f.Get("grant_type") != "client_credentials" && f.Get("assertion") == "" {
 		answer["refresh_token"] = fmt.Sprintf("refresh-token-%d", w.serial)
 		w.refresh[answer["refresh_token"].(string)] = true
 	}

@@ -13,6 +13,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -303,6 +305,39 @@ func TestStepUp(t *testing.T) {
 	}
 }
 
+// TestAskedAgain: a person who says no is asked no more; one whose request was
+// given up meanwhile is.
+func TestAskedAgain(t *testing.T) {
+	w := newWorld(t)
+	asked := 0
+	ctx, cancel := context.WithCancel(t.Context())
+	a := w.authorizer(func(c *Config) {
+		c.Browse = func(ctx context.Context, u string) error {
+			if asked++; asked == 1 {
+				cancel()
+				return nil
+			}
+			return w.browse(ctx, u)
+		}
+	})
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.mcp.URL+"/mcp", strings.NewReader("first"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp, err := a.Over(a.cfg.Base).RoundTrip(req); !errors.Is(err, context.Canceled) {
+		t.Fatal(resp, err)
+	}
+	w.wrong = url.Values{"code": {""}, "error": {"access_denied"}}
+	for range 3 {
+		if _, err := w.post(a); err == nil || !strings.Contains(err.Error(), "access_denied") || !Denied(err) {
+			t.Error(err)
+		}
+	}
+	if asked != 2 {
+		t.Errorf("asked %d times", asked)
+	}
+}
+
 // TestFixedScopes: the scopes of the settings are all that is asked for.
 func TestFixedScopes(t *testing.T) {
 	w := newWorld(t)
@@ -361,6 +396,32 @@ func TestClientCredentials(t *testing.T) {
 				t.Error("a login")
 			}
 		})
+	}
+}
+
+// TestVouchedFor: a workload shows the token that it was given, as it is at the time.
+func TestVouchedFor(t *testing.T) {
+	w := newWorld(t)
+	file := filepath.Join(t.TempDir(), "token")
+	rt := w.authorizer(func(c *Config) {
+		c.Secrets = []secret.Source{secret.File{}}
+		c.Settings = &config.OAuth{
+			Grant: config.GrantJWTBearer, ClientID: secret.Literal("ci"), Assertion: secret.Ref{Source: secret.FromFile, Name: file},
+		}
+	})
+	if _, err := w.post(rt); !errors.Is(err, secret.ErrNotFound) {
+		t.Error(err)
+	}
+	for _, c := range []struct{ text, want string }{{"expired", ""}, {"vouched-for\n", "200 hello"}} {
+		if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := w.post(rt); got != c.want || (c.want == "") != Denied(err) {
+			t.Errorf("%q: %s, %v", c.text, got, err)
+		}
+	}
+	if f := w.tokens[1]; f.Get("client_id") != "ci" || f.Get("client_secret") != "" || f.Get("resource") == "" {
+		t.Error(f)
 	}
 }
 

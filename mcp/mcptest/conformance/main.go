@@ -39,6 +39,7 @@ type given struct {
 	ClientID     string `json:"client_id"`
 	ClientSecret string `json:"client_secret"`
 	PrivateKey   string `json:"private_key_pem"`
+	Assertion    string `json:"valid_jwt"`
 	ToolCalls    []call `json:"toolCalls"`
 }
 
@@ -147,6 +148,9 @@ func (agreeable) Elicit(_ context.Context, q mcp.Question) (mcp.Answer, error) {
 func client(scenario string, g given) *config.OAuth {
 	o := new(config.OAuth)
 	switch {
+	case g.Assertion != "":
+		o.Grant = config.GrantJWTBearer
+		o.Assertion = secret.Ref{Source: secret.FromLiteral, Value: secret.New(g.Assertion)}
 	case g.PrivateKey != "":
 		o.PrivateKey = secret.Ref{Source: secret.FromLiteral, Value: secret.New(g.PrivateKey)}
 	case g.ClientSecret != "":
