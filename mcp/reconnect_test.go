@@ -124,6 +124,41 @@ func readFile(t *testing.T, name string) string {
 	return string(data)
 }
 
+// Each step of each server is told, in order.
+func TestOnChange(t *testing.T) {
+	t.Parallel()
+	steps := make(map[string][]mcp.StateChange)
+	r := startWith(t, settings(
+		stdio("good", mcptest.Standard, "-tools", "exit"),
+		stdio("gone", mcptest.Exit),
+	), mcp.Options{OnChange: func(c mcp.StateChange) { steps[c.Server] = append(steps[c.Server], c) }})
+	_, _ = r.try(t.Context(), "exit", "")
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got := make(map[string][]mcp.State)
+	for server, changes := range steps {
+		at := mcp.StateConnecting
+		for _, c := range changes {
+			if c.From != at {
+				t.Errorf("%s goes from %s, and was %s", server, c.From, at)
+			}
+			if bad := c.To == mcp.StateFailed || c.To == mcp.StateFaulted; bad != (c.Err != nil) && c.To != mcp.StateClosed {
+				t.Errorf("%s to %s with %v", server, c.To, c.Err)
+			}
+			at = c.To
+			got[server] = append(got[server], c.To)
+		}
+	}
+	want := map[string][]mcp.State{
+		"good": {mcp.StateConnected, mcp.StateFaulted, mcp.StateClosed},
+		"gone": {mcp.StateFailed},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // W6: an HTTP server that answers nothing any more is faulted, and connected again
 // when it is back.
 func TestReconnectHTTP(t *testing.T) {
@@ -142,7 +177,7 @@ func TestReconnectHTTP(t *testing.T) {
 		})
 	})
 	cfg := again(remote("a", url))
-	cfg.Keepalive = 100 * time.Millisecond
+	cfg.Keepalive = 200 * time.Millisecond
 	cfg.Reconnect.MaxAttempts = 1000
 	l := startLive(t, cfg)
 	l.connected()
@@ -369,7 +404,7 @@ func TestKeepalive(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cfg := again(stdio("a", mcptest.Scripted, flag, "-list", changingTools))
-			cfg.Keepalive = 300 * time.Millisecond
+			cfg.Keepalive = 500 * time.Millisecond
 			l := startLive(t, cfg)
 			l.connected()
 			l.until("a", mcp.StateConnected)
@@ -392,13 +427,13 @@ func TestKeepalive(t *testing.T) {
 func TestKeepaliveLeavesAlone(t *testing.T) {
 	t.Parallel()
 	s := stdio("busy", mcptest.Scripted, "-list", changingTools)
-	s.ToolTimeout = 700 * time.Millisecond
+	s.ToolTimeout = 1200 * time.Millisecond
 	url := handler(t, map[string]string{
 		"initialize": `{"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"x","version":"1"}}}`,
 		"tools/list": `{"result":{"tools":[]}}`,
 	})
 	cfg := again(s, remote("unknowing", url))
-	cfg.Keepalive = 100 * time.Millisecond
+	cfg.Keepalive = 500 * time.Millisecond
 	l := startLive(t, cfg)
 	l.connected()
 	if _, err := l.try(t.Context(), "slow", ""); tools.CodeOf(err) != tools.CodeCallTimeout {

@@ -54,8 +54,9 @@ type Options struct {
 	// the server's messages wait for it.
 	OnProgress func(Progress)
 	// OnChange, if set, is called with each change of a server's state, in the
-	// order in which a server goes through them, one call at a time, until Close
-	// has returned. Be quick: whoever caused the change waits.
+	// order in which a server goes through them, one call at a time, by whoever
+	// caused or noticed one. Be quick: that may be a call which has its limit.
+	// It may use the Sessions.
 	OnChange func(StateChange)
 }
 

@@ -100,6 +100,8 @@ func (s *session) begin(ctx context.Context) (context.Context, *connection, func
 		case s.report.State == StateConnected:
 			ctx, end := s.enlist(ctx)
 			return ctx, s.conn, end, nil
+		case !s.recovering && s.report.Err == nil:
+			return ctx, nil, nil, s.wrap(tools.CodeTransportFailed, "it is not connected", nil)
 		case !s.recovering:
 			return ctx, nil, nil, s.report.Err
 		}
