@@ -94,7 +94,9 @@ func isData(keyword string) bool {
 // server and becomes an escape, which is seen and means the same. Hidden is how
 // many characters were not to be seen.
 func unhideSchema(schema json.RawMessage) (clean json.RawMessage, hidden int) {
-	if !bytes.ContainsFunc(schema, unprintable) && !bytes.Contains(schema, []byte(`\u`)) {
+	// No string of JSON holds a control character of ASCII but the last.
+	hides := func(r rune) bool { return r >= 0x7f && unprintable(r) }
+	if !bytes.ContainsFunc(schema, hides) && !bytes.Contains(schema, []byte(`\u`)) {
 		return schema, 0
 	}
 	type level struct {
