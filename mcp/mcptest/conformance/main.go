@@ -66,8 +66,11 @@ func run(ctx context.Context, url, scenario string) (err error) {
 	}
 	var reg tools.Registry
 	sessions, err := mcp.Startup(ctx, config.MCP{
-		Enabled:         true,
-		ConnectTimeout:  20 * time.Second,
+		Enabled: true,
+		// All scenarios run at once, and none has a server that is silent: one
+		// that is slow to answer a probe is not of the old era.
+		ProbeTimeout:    25 * time.Second,
+		ConnectTimeout:  25 * time.Second,
 		ToolTimeout:     20 * time.Second,
 		ShutdownTimeout: time.Second,
 		Servers:         []config.Server{server},
