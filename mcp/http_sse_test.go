@@ -333,3 +333,24 @@ func TestSSECloseIsBounded(t *testing.T) {
 	}
 	calling.Wait()
 }
+
+// W6: a server whose stream ended is connected again, on the transport that it was
+// found to speak, and a change of its tools is heard on it (O17, O18).
+func TestSSEReconnects(t *testing.T) {
+	o := new(older)
+	l := startLive(t, again(auto("a", o.serve(t))))
+	l.connected()
+	l.until("a", mcp.StateConnected)
+	o.hangup <- struct{}{}
+	l.until("a", mcp.StateFaulted)
+	l.until("a", mcp.StateConnected)
+	if got := text(l.call("note", "")); got != "noted" {
+		t.Error(got)
+	}
+	if report := l.only(); report.Transport != config.TransportSSE || report.Reconnects != 1 {
+		t.Errorf("%+v", report)
+	}
+	before := strings.Count(o.methods(), "tools/list")
+	o.events <- "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n"
+	eventually(t, func() bool { return strings.Count(o.methods(), "tools/list") > before })
+}
