@@ -47,6 +47,10 @@
 // A call is sent once. Where the connection breaks before anything of it went out,
 // the next one carries it; afterwards it fails, since nobody knows what it did.
 //
+// Requests over HTTP are authorized by package oauth where a server asks for tokens.
+// Nobody is sent to a browser unless [Options] say how: a server that needs a login
+// fails with a line that says what to do, and [LogIn] is that login (O20).
+//
 // # Foreign input
 //
 // Everything that a server sends is bounded by the settings and suspected. What is
