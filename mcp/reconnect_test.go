@@ -239,6 +239,7 @@ func TestReconnectHTTPVersion(t *testing.T) {
 func TestUnreachableIsQuick(t *testing.T) {
 	t.Parallel()
 	s := newEraServer(t, "2026-07-28")
+	s.server.Config.SetKeepAlivesEnabled(false) // what is sent on a connection that just closed may have come
 	r := start(t, again(remote("a", s.url))).connected()
 	s.server.Close()
 	began := time.Now()
