@@ -22,7 +22,9 @@ func (s *session) elicit(ctx context.Context, ops []*operation, params json.RawM
 	answer, declared := q.declared()
 	switch {
 	case declared:
-		s.warn(q.disclosure(answer))
+		line := q.disclosure(answer)
+		s.warn(line) // once
+		s.log.Info(line)
 	case s.opts.Respondent == nil:
 		return nil, unansweredf("%s asked for input before it goes on: %s. Nobody can be asked here, and the settings declare no answers that fit.", what, q.asked())
 	default:
