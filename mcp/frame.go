@@ -173,11 +173,15 @@ func (f *frameReader) notLines(line []byte) error {
 // head is the beginning of a line, long enough to be masked before it is cut.
 func head(line []byte) string { return string(line[:min(len(line), keptBytes)]) }
 
-// parse returns the message in a line, or the messages of a batch; ok is false
-// where the line is anything else.
+// parse returns the message in a line, the messages that a server forgot to part,
+// or those of a batch; ok is false where the line is anything else.
 func parse(line []byte) (msgs []jsonrpc.Message, ok bool) {
 	switch line[0] {
 	case '{':
+		// These bytes are in no string and in no single value of JSON.
+		if bytes.Contains(line, []byte(`}{"jsonrpc"`)) {
+			return decode(apart(line))
+		}
 		msg, err := jsonrpc.DecodeMessage(line)
 		if err != nil {
 			return nil, false
@@ -188,14 +192,33 @@ func parse(line []byte) (msgs []jsonrpc.Message, ok bool) {
 		if json.Unmarshal(line, &batch) != nil {
 			return nil, false
 		}
-		for _, raw := range batch {
-			msg, err := jsonrpc.DecodeMessage(raw)
-			if err != nil {
-				return nil, false
-			}
-			msgs = append(msgs, msg)
-		}
-		return msgs, len(msgs) > 0
+		return decode(batch)
 	}
 	return nil, false
+}
+
+// apart are the values of JSON in a line, or none where there is anything else.
+func apart(line []byte) (values []json.RawMessage) {
+	for dec := json.NewDecoder(bytes.NewReader(line)); ; {
+		var value json.RawMessage
+		switch err := dec.Decode(&value); {
+		case errors.Is(err, io.EOF):
+			return values
+		case err != nil:
+			return nil
+		}
+		values = append(values, value)
+	}
+}
+
+// decode decodes messages; ok is false where there are none or one is none.
+func decode(raws []json.RawMessage) (msgs []jsonrpc.Message, ok bool) {
+	for _, raw := range raws {
+		msg, err := jsonrpc.DecodeMessage(raw)
+		if err != nil {
+			return nil, false
+		}
+		msgs = append(msgs, msg)
+	}
+	return msgs, len(msgs) > 0
 }

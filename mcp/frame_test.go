@@ -60,6 +60,11 @@ func TestFrames(t *testing.T) {
 		"no line ending at the end": {ok, []string{`response 1 {"a":1.50}`}},
 		"a batch": {`[{"jsonrpc":"2.0","id":"a","result":1},{"jsonrpc":"2.0","method":"m"}]` + "\n" + ok,
 			[]string{"response a 1", "request <nil> m", `response 1 {"a":1.50}`}},
+		"two on a line": {`{"jsonrpc":"2.0","method":"m"}` + ok + "\n" + ok,
+			[]string{"request <nil> m", `response 1 {"a":1.50}`, `response 1 {"a":1.50}`}},
+		"what looks like two": {`{"jsonrpc":"2.0","id":2,"result":"}{\"jsonrpc\""}` + "\n" + ok,
+			[]string{`response 2 "}{\"jsonrpc\""`, `response 1 {"a":1.50}`}},
+		"two, and one is none": {ok + `{"jsonrpc":"1.0"}` + "\n" + ok, []string{"refusal 1 mcp_protocol_error", `response 1 {"a":1.50}`}},
 		"stray lines (K01)": {"Ready v1.2\n" + `{"status":200}` + "\nnull\n{ starting\n[info] up\n[]\n\"text\"\n" + ok,
 			[]string{"stray Ready v1.2", `stray {"status":200}`, "stray null", "stray { starting\n[info] up\n[]\n\"text\"", `response 1 {"a":1.50}`}},
 		"bytes":                  {"\xff\xfe\n" + ok, []string{"stray \xff\xfe", `response 1 {"a":1.50}`}},
@@ -87,7 +92,7 @@ func TestFrames(t *testing.T) {
 // A message is read or passed over, never held beyond the limit, whatever comes.
 func FuzzFrameReader(f *testing.F) {
 	for _, seed := range []string{
-		`{"jsonrpc":"2.0","id":1,"result":{}}` + "\n",
+		`{"jsonrpc":"2.0","id":1,"result":{}}` + "\n", `{"jsonrpc":"2.0","method":"a"}{"jsonrpc":"2.0","method":"b"}` + "\n",
 		"Content-Length: 90\r\n\r\n{}", "{\n\"jsonrpc\":\"2.0\"\n}\n", "[[[[\n]]]]\n", `{"id":1,"jsonrpc":"2.0"}` + "\n",
 		`[{"jsonrpc":"2.0","method":"x"}]` + "\n", "\x00\xff\n", `{"a":"\`, `}{"id":1}` + "\n", strings.Repeat(`{"a":`, 200),
 	} {
