@@ -57,7 +57,7 @@ func accepting(pairs ...string) *respondent {
 	return &respondent{answer: mcp.Answer{Action: mcp.Accept, Values: values}}
 }
 
-// everyway runs a test on both eras over both transports. Server makes the
+// everyway runs a test on both eras over every transport. Server makes the
 // settings of a Standard server with these tools.
 func everyway(t *testing.T, test func(t *testing.T, server func(toolNames string) config.Server)) {
 	for _, era := range []string{"modern", "legacy"} {
@@ -78,6 +78,14 @@ func everyway(t *testing.T, test func(t *testing.T, server func(toolNames string
 			})
 		})
 	}
+	t.Run("legacy sse", func(t *testing.T) {
+		t.Parallel()
+		test(t, func(names string) config.Server {
+			s := remote("a", mcptest.HTTP(t, "-tools", names, "-contents", "-legacy", "-sse"))
+			s.Transport = config.TransportSSE
+			return s
+		})
+	})
 }
 
 const form = `{"type":"object","required":["region","count"],"properties":{` +
