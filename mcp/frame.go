@@ -182,7 +182,7 @@ func parse(line []byte) (msgs []jsonrpc.Message, ok bool) {
 		if bytes.Contains(line, []byte(`}{"jsonrpc"`)) {
 			return decode(apart(line))
 		}
-		msg, err := jsonrpc.DecodeMessage(line)
+		msg, err := decodeMessage(line)
 		if err != nil {
 			return nil, false
 		}
@@ -214,7 +214,7 @@ func apart(line []byte) (values []json.RawMessage) {
 // decode decodes messages; ok is false where there are none or one is none.
 func decode(raws []json.RawMessage) (msgs []jsonrpc.Message, ok bool) {
 	for _, raw := range raws {
-		msg, err := jsonrpc.DecodeMessage(raw)
+		msg, err := decodeMessage(raw)
 		if err != nil {
 			return nil, false
 		}

@@ -167,7 +167,7 @@ func (m *mender) initialize(ctx context.Context, refused *http.Request, hello gr
 	req.Header.Del(versionHeader) // none is agreed on (K13)
 	req.Method = http.MethodPost
 	setBody(req, hello.body)
-	msg, err := jsonrpc.DecodeMessage(hello.body)
+	msg, err := decodeMessage(hello.body)
 	if err != nil {
 		return "", unreachable(err)
 	}

@@ -192,7 +192,7 @@ func sending(req *http.Request) (jsonrpc.Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	return jsonrpc.DecodeMessage(data)
+	return decodeMessage(data)
 }
 
 // tell sends what has no answer: a notification, or the answer to a server's own
