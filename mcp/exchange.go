@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -145,14 +146,10 @@ func reduce(method string, result json.RawMessage) json.RawMessage {
 		seen = list
 	case methodCallTool:
 		// Whatever it is, it is read here.
-		var call struct {
-			Content [0]int `json:"content"`
-		}
-		var object map[string]json.RawMessage
-		if json.Unmarshal(result, &object) != nil || object == nil {
+		if !isObject(bytes.TrimSpace(result)) {
 			return result
 		}
-		seen = call
+		return json.RawMessage(`{"content":[]}`)
 	case methodListResources, methodListTemplates, methodReadResource, methodListPrompts, methodGetPrompt:
 		seen = struct{}{}
 	default:

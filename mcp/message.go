@@ -3,6 +3,7 @@ package mcp
 import (
 	"bytes"
 	"encoding/json"
+	"strconv"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
@@ -25,6 +26,9 @@ const plainDepth = 500
 func plainMessage(data []byte) jsonrpc.Message {
 	if nests(data, plainDepth) {
 		return nil
+	}
+	if msg := usualMessage(data); msg != nil {
+		return msg
 	}
 	var members map[string]json.RawMessage // a struct would match names in any case
 	if json.Unmarshal(data, &members) != nil {
@@ -65,6 +69,51 @@ func plainMessage(data []byte) jsonrpc.Message {
 		resp.Error = &refusal
 	}
 	return resp
+}
+
+// usualMessage returns the message in data where its members come in the order in
+// which the SDK writes them, jsonrpc, id, and then result or method and params, with
+// nothing between them. That takes a look at each byte and no more.
+func usualMessage(data []byte) jsonrpc.Message {
+	rest, ok := bytes.CutPrefix(bytes.TrimSpace(data), []byte(`{"jsonrpc":"2.0","id":`))
+	if !ok || !bytes.HasSuffix(rest, []byte("}")) {
+		return nil
+	}
+	rest = rest[:len(rest)-1]
+	digits := 0
+	for digits < len(rest) && rest[digits] >= '0' && rest[digits] <= '9' {
+		digits++
+	}
+	if digits == 0 || digits > 15 || rest[0] == '0' && digits > 1 { // beyond that an id is not what it seems
+		return nil
+	}
+	n, err := strconv.ParseInt(string(rest[:digits]), 10, 64)
+	if err != nil {
+		return nil
+	}
+	id, err := jsonrpc.MakeID(float64(n))
+	if err != nil {
+		return nil
+	}
+	rest = rest[digits:]
+	if result, ok := bytes.CutPrefix(rest, []byte(`,"result":`)); ok {
+		if !oneObject(result) {
+			return nil
+		}
+		return &jsonrpc.Response{ID: id, Result: bytes.Clone(result)}
+	}
+	rest, ok = bytes.CutPrefix(rest, []byte(`,"method":"`))
+	name, params, both := bytes.Cut(rest, []byte(`","params":`))
+	odd := func(r rune) bool { return r < 0x20 || r > 0x7e || r == '"' || r == '\\' }
+	if !ok || !both || bytes.ContainsFunc(name, odd) || !oneObject(params) {
+		return nil
+	}
+	return &jsonrpc.Request{ID: id, Method: string(name), Params: bytes.Clone(params)}
+}
+
+// oneObject reports whether a text is one JSON object and nothing else.
+func oneObject(text []byte) bool {
+	return len(text) > 0 && text[0] == '{' && json.Valid(text)
 }
 
 // nests reports whether a text of JSON nests deeper than limit.

@@ -13,6 +13,15 @@ import (
 func messages() []string {
 	return []string{
 		`{"jsonrpc":"2.0","id":1,"result":{"content":[]}}`,
+		`{"jsonrpc":"2.0","id":1,"result":{"a":1},"result":{"b":2}}`,
+		`{"jsonrpc":"2.0","id":1,"result":{"a":1},"error":{"code":1,"message":"x"}}`,
+		`{"jsonrpc":"2.0","id":012,"result":{}}`,
+		`{"jsonrpc":"2.0","id":1234567890123456789,"result":{}}`,
+		`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"x","arguments":{"n":1e400}}}`,
+		`{"jsonrpc":"2.0","id":3,"method":"a\"b","params":{}}`,
+		`{"jsonrpc":"2.0","id":3,"method":"a","params":{}}}`,
+		`{"jsonrpc":"2.0","id":3,"method":"a","params":{},"method":"b"}`,
+		`{"jsonrpc":"2.0","id":3,"method":"` + "\xff" + `","params":{}}`,
 		`{"jsonrpc":"2.0","id":"hb-1","method":"ping"}`,
 		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":725653563933458433}}`,
 		`{"jsonrpc":"2.0","id":7,"error":{"code":-32022,"message":"no","data":{"supported":["2025-11-25"]}}}`,

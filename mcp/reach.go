@@ -64,7 +64,7 @@ func (r *reach) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // send is RoundTrip for a request that is the caller's to change.
 func (r *reach) send(req *http.Request) (*http.Response, error) {
-	if origin(req.URL) != r.origin {
+	if same := req.URL.Scheme == r.target.Scheme && req.URL.Host == r.target.Host; !same && origin(req.URL) != r.origin {
 		return nil, faultf(tools.CodeTransportFailed, "it leads to another origin, %s", origin(req.URL))
 	}
 	for name, values := range r.header {

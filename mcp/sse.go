@@ -36,7 +36,7 @@ type eventStream struct {
 }
 
 func (m *mender) mendStream(body io.ReadCloser, ex *exchange) *eventStream {
-	return &eventStream{body: body, lines: bufio.NewReaderSize(body, 16<<10), limit: m.limit, calls: &m.calls, ex: ex}
+	return &eventStream{body: body, lines: bufio.NewReaderSize(body, 4<<10), limit: m.limit, calls: &m.calls, ex: ex}
 }
 
 func (s *eventStream) Close() error { return s.body.Close() }
