@@ -12,6 +12,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"crewhost/config"
+	"crewhost/mcp"
 	"crewhost/mcp/mcptest"
 	"crewhost/tools"
 )
@@ -22,16 +23,44 @@ import (
 func BenchmarkCallOverhead(b *testing.B) {
 	command, args := mcptest.Command(mcptest.Standard, "-tools", "echo")
 	url := mcptest.HTTP(b, "-tools", "echo")
+	inMemory := func() sdk.Transport {
+		server := sdk.NewServer(&sdk.Implementation{Name: "bench"}, nil)
+		sdk.AddTool(server, &sdk.Tool{Name: "echo"}, func(_ context.Context, _ *sdk.CallToolRequest, in struct {
+			Text string `json:"text"`
+		}) (*sdk.CallToolResult, any, error) {
+			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: in.Text}}}, nil, nil
+		})
+		there, here := sdk.NewInMemoryTransports()
+		session, err := server.Connect(b.Context(), there, nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { _ = session.Close() })
+		return here
+	}
 	for _, tt := range []struct {
 		name      string
 		server    config.Server
 		transport func() sdk.Transport
 	}{
 		{"stdio", stdio("a", mcptest.Standard, "-tools", "echo"), func() sdk.Transport { return &sdk.CommandTransport{Command: exec.Command(command, args...)} }},
+		{"memory", stdio("a", mcptest.Standard), inMemory},
 		{"http", remote("a", url), func() sdk.Transport { return &sdk.StreamableClientTransport{Endpoint: url} }},
 	} {
-		r := start(b, settings(tt.server)).connected()
-		tool, _ := r.reg.Lookup("echo")
+		opts := mcp.Options{Name: "bench"}
+		if tt.name == "memory" {
+			opts = opts.InMemory(inMemory)
+		}
+		var reg tools.Registry
+		sessions, err := mcp.Startup(b.Context(), settings(tt.server), &reg, opts)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { _ = sessions.Close() })
+		tool, ok := reg.Lookup("echo")
+		if !ok {
+			b.Fatal(sessions.Reports()[0].Err)
+		}
 		arguments := json.RawMessage(`{"text":"hello"}`)
 		ours := func() {
 			if _, err := tool.Call(b.Context(), tools.Call{Arguments: arguments}); err != nil {

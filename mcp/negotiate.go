@@ -257,6 +257,9 @@ func listedVersion(refusal *jsonrpc.Error, asked string) string {
 
 // open starts what the session speaks over.
 func (s *session) open(ctx context.Context, transport config.Transport) (link, error) {
+	if s.opts.dial != nil {
+		return s.opts.dial(), nil
+	}
 	if !transport.Remote() {
 		return startPipe(ctx, s.server, s.shutdownTimeout, s.limits.MessageBytes, s.opts.Environ, s.guard, s.masks, s.warn, func(line string) {
 			s.log.Debug("stderr", "line", s.masks.line(line, maxDetail))

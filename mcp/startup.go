@@ -58,6 +58,10 @@ type Options struct {
 	// caused or noticed one. Be quick: that may be a call which has its limit.
 	// It may use the Sessions.
 	OnChange func(StateChange)
+
+	// dial stands in for starting or calling a server, in tests that measure
+	// what is left without either.
+	dial func() link
 }
 
 // complete fills in what is not set.
