@@ -72,5 +72,20 @@
 //
 // Resources and prompts are read when they are asked for, and not kept.
 //
+// # Where things are
+//
+// The package is large because one state runs through it: a session, its
+// connection, and what is known of each request on the wire. Its files keep the
+// ideas apart:
+//
+//   - on the wire: transport_stdio.go, frame.go, outline.go, message.go; reach.go,
+//     transport_http.go, mender.go, sse.go, streams.go, lease.go, transport_sse.go
+//   - a connection: negotiate.go, connection.go, renegotiate.go, exchange.go, calls.go
+//   - a session: startup.go, session.go, state.go, upkeep.go, names.go, report.go
+//   - tools: list.go, catalog.go, refresh.go, tool.go, content.go, fit.go, promise.go
+//   - what servers ask: ask.go, question.go, field.go, sample.go, roots.go
+//   - what they let be read: resource.go, prompt.go, resource_tools.go
+//   - in every text: masks.go, hidden.go, errors.go
+//
 // The SDK is used here and below, and no type of it shows in what others use (W1).
 package mcp

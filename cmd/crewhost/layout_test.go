@@ -63,7 +63,7 @@ var imports = map[string][]string{
 // import.
 var testOnly = []string{"mcp/mcptest", "runner/llm/llmtest"}
 
-const sdk = "github.com/modelcontextprotocol/go-sdk"
+const sdk = "github.com/modelcontextprotocol/" + "go-sdk"
 
 type pkg struct {
 	ImportPath, Dir, Name string
