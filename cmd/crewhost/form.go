@@ -96,8 +96,7 @@ func (p *person) visit(ctx context.Context, q mcp.Question) (mcp.Answer, error) 
 // choose asks until one of the letters is given.
 func (p *person) choose(ctx context.Context, question string, letters ...string) (string, error) {
 	for {
-		p.progress.line(yellow, question)
-		answer, err := p.keyboard.line(ctx)
+		answer, err := p.keyboard.line(ctx, func() { p.progress.line(yellow, question) })
 		if err != nil {
 			return "", err
 		}
@@ -111,9 +110,9 @@ func (p *person) choose(ctx context.Context, question string, letters ...string)
 func (p *person) fill(ctx context.Context, fields []mcp.Field) (mcp.Answer, error) {
 	a := mcp.Answer{Action: mcp.Accept, Values: make(map[string]secret.Text, len(fields))}
 	for _, f := range fields {
-		p.describe(f)
+		ask := func() { p.describe(f) }
 		for done := false; !done; {
-			text, err := p.keyboard.line(ctx)
+			text, err := p.keyboard.line(ctx, ask)
 			if err != nil {
 				return mcp.Answer{}, err
 			}
@@ -125,7 +124,7 @@ func (p *person) fill(ctx context.Context, fields []mcp.Field) (mcp.Answer, erro
 			}
 			value, given, complaint := take(f, text)
 			if complaint != "" {
-				p.progress.step(red, "  ", "Not taken: "+complaint+". Again:")
+				ask = func() { p.progress.step(red, "  ", "Not taken: "+complaint+". Again:") }
 				continue
 			}
 			if given {

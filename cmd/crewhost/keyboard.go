@@ -21,10 +21,11 @@ type keyboard struct {
 	over    error // why no more lines come
 }
 
-// line returns the next line that the person writes. A read from a terminal
+// line returns the line that the person writes once ask has put the question. The
+// wait begins before ask: who answers at once, or by a paste, is heard too. A read from a terminal
 // can't be interrupted, so one reader goes on waiting in the background; it ends
 // with the program, whose only reader of stdin it is.
-func (k *keyboard) line(ctx context.Context) (string, error) {
+func (k *keyboard) line(ctx context.Context, ask func()) (string, error) {
 	answer := make(chan string, 1)
 	k.mu.Lock()
 	if k.over != nil {
@@ -37,6 +38,7 @@ func (k *keyboard) line(ctx context.Context) (string, error) {
 		go k.read()
 	}
 	k.mu.Unlock()
+	ask()
 	select {
 	case text, ok := <-answer:
 		if !ok {

@@ -84,8 +84,9 @@ func (p *person) Approve(ctx context.Context, r permission.Request, d permission
 	p.progress.line(grey, "  with "+tools.Truncate(string(r.Arguments), maxShown))
 	p.progress.line(grey, "  asked because "+d.Reason)
 	for {
-		p.progress.line(yellow, "Allow? y = once, a = for this run, n = no; anything else is a no with that as the reason")
-		answer, err := p.keyboard.line(ctx)
+		answer, err := p.keyboard.line(ctx, func() {
+			p.progress.line(yellow, "Allow? y = once, a = for this run, n = no; anything else is a no with that as the reason")
+		})
 		if err != nil {
 			return permission.Answer{}, err
 		}
@@ -124,17 +125,18 @@ func (p *person) Ask(ctx context.Context, q builtin.Question) (string, error) {
 		return "", err
 	}
 	defer over()
-	p.progress.line(yellow, "An agent asks: "+q.Prompt)
-	for i, choice := range q.Choices {
-		p.progress.line(grey, fmt.Sprintf("  %d) %s", i+1, choice))
-	}
-	switch {
-	case q.Kind == builtin.KindApproval:
-		p.progress.line(yellow, "Answer y or n, or in your own words")
-	case q.Default != "":
-		p.progress.line(grey, "Enter alone means: "+q.Default)
-	}
-	return p.keyboard.line(ctx)
+	return p.keyboard.line(ctx, func() {
+		p.progress.line(yellow, "An agent asks: "+q.Prompt)
+		for i, choice := range q.Choices {
+			p.progress.line(grey, fmt.Sprintf("  %d) %s", i+1, choice))
+		}
+		switch {
+		case q.Kind == builtin.KindApproval:
+			p.progress.line(yellow, "Answer y or n, or in your own words")
+		case q.Default != "":
+			p.progress.line(grey, "Enter alone means: "+q.Default)
+		}
+	})
 }
 
 // unattended answers a question that nobody can be asked.
