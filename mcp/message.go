@@ -24,7 +24,7 @@ const plainDepth = 500
 
 // plainMessage returns the message in data, or nil where it is not a plain one.
 func plainMessage(data []byte) jsonrpc.Message {
-	if nests(data, plainDepth) {
+	if nesting(data) > plainDepth {
 		return nil
 	}
 	if msg := usualMessage(data); msg != nil {
@@ -114,28 +114,4 @@ func usualMessage(data []byte) jsonrpc.Message {
 // oneObject reports whether a text is one JSON object and nothing else.
 func oneObject(text []byte) bool {
 	return len(text) > 0 && text[0] == '{' && json.Valid(text)
-}
-
-// nests reports whether a text of JSON nests deeper than limit.
-func nests(data []byte, limit int) bool {
-	if bytes.Count(data, []byte("{"))+bytes.Count(data, []byte("[")) <= limit {
-		return false
-	}
-	depth, quoted := 0, false
-	for i := 0; i < len(data); i++ {
-		switch b := data[i]; {
-		case quoted && b == '\\':
-			i++
-		case b == '"':
-			quoted = !quoted
-		case quoted:
-		case b == '{' || b == '[':
-			if depth++; depth > limit {
-				return true
-			}
-		case b == '}' || b == ']':
-			depth--
-		}
-	}
-	return false
 }

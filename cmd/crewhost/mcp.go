@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -67,7 +66,13 @@ func mcpCommand(c *console) *cli.Command {
 
 // withHost opens the host on the settings of a crew for as long as f takes; ""
 // stands for the working directory.
-func withHost(ctx *cli.Context, c *console, crew string, f func(*cli.Context, *runner.Host, *output) error) (err error) {
+func withHost(ctx *cli.Context, c *console, crew string, f func(*cli.Context, *runner.Host, *output) error) error {
+	return withHostOf(ctx, c, crew, func(*config.Settings) error { return nil }, f)
+}
+
+// withHostOf is withHost on settings that narrow may refuse, or reduce to what
+// the command needs.
+func withHostOf(ctx *cli.Context, c *console, crew string, narrow func(*config.Settings) error, f func(*cli.Context, *runner.Host, *output) error) (err error) {
 	out, err := outputOf(ctx, c)
 	if err != nil {
 		return err
@@ -78,6 +83,9 @@ func withHost(ctx *cli.Context, c *console, crew string, f func(*cli.Context, *r
 	}
 	s, err := newSession(ctx, c, anchor)
 	if err != nil {
+		return err
+	}
+	if err := narrow(s.settings); err != nil {
 		return err
 	}
 	host, err := s.open(ctx)
@@ -167,38 +175,24 @@ func mcpCall(ctx *cli.Context, host *runner.Host, out *output, call tools.Call) 
 
 // pingServers connects the servers that are named, or all, and no others, and
 // pings them.
-func pingServers(ctx *cli.Context, c *console) (err error) {
-	out, err := outputOf(ctx, c)
-	if err != nil {
-		return err
-	}
-	anchor, err := anchorOf("")
-	if err != nil {
-		return err
-	}
-	s, err := newSession(ctx, c, anchor)
-	if err != nil {
-		return err
-	}
-	if names := ctx.Args().Slice(); len(names) > 0 {
+func pingServers(ctx *cli.Context, c *console) error {
+	names := ctx.Args().Slice()
+	named := func(settings *config.Settings) error {
+		servers := &settings.MCP.Servers
 		for _, name := range names {
-			if !slices.ContainsFunc(s.settings.MCP.Servers, func(s config.Server) bool { return s.Name == name }) {
+			if !slices.ContainsFunc(*servers, func(s config.Server) bool { return s.Name == name }) {
 				return usagef("the settings have no MCP server %q", name)
 			}
 		}
-		s.settings.MCP.Servers = slices.DeleteFunc(s.settings.MCP.Servers, func(s config.Server) bool {
-			return !slices.Contains(names, s.Name)
-		})
+		if len(names) > 0 {
+			*servers = slices.DeleteFunc(*servers, func(s config.Server) bool { return !slices.Contains(names, s.Name) })
+		}
+		return nil
 	}
-	host, err := s.open(ctx)
-	if err != nil {
-		return err
-	}
-	defer closeHost(host, &err)
-	return ping(ctx.Context, host, out)
+	return withHostOf(ctx, c, "", named, ping)
 }
 
-func ping(ctx context.Context, host *runner.Host, out *output) error {
+func ping(ctx *cli.Context, host *runner.Host, out *output) error {
 	type answer struct {
 		Server string  `json:"server"`
 		Millis float64 `json:"pingMs,omitempty"`
@@ -208,7 +202,7 @@ func ping(ctx context.Context, host *runner.Host, out *output) error {
 	failed := 0
 	for _, r := range host.Servers() {
 		a := answer{Server: r.Name}
-		d, err := host.Ping(ctx, r.Name)
+		d, err := host.Ping(ctx.Context, r.Name)
 		if err != nil {
 			a.Error = out.reason(err)
 			failed++
