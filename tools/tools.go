@@ -88,6 +88,16 @@ type Call struct {
 	// Agent and Task are the keys of who calls, for policy and audit; both are
 	// empty when a person or another client calls.
 	Agent, Task string
+	// Progress, where set, is told how far the tool is, as often as it likes and
+	// from any goroutine, until Call returns. It returns at once.
+	Progress func(Progress) `json:"-"`
+}
+
+// Progress is how far a call is.
+type Progress struct {
+	Done    float64 // grows with each
+	Total   float64 // 0: not known
+	Message string  // one line; may be empty
 }
 
 // Result is what a tool gives back.

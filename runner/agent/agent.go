@@ -169,6 +169,9 @@ type Input struct {
 	Inputs crew.Inputs
 	// Prior are the outputs of earlier tasks, in the order of their execution.
 	Prior []Prior
+	// Sections are further parts of the prompt, in order: a plan, a manager's
+	// feedback, memories, excerpts of documents.
+	Sections []Section
 	// Attempt counts the tries of the task from 1; 0 is 1.
 	Attempt int
 	// Schema is the JSON Schema that the answer must hold to, for the prompt;
@@ -181,6 +184,12 @@ type Input struct {
 	// back to the model, Limits.Revisions times at most; then the task fails
 	// with [ReasonRejected]. Nil accepts any answer.
 	Accept func(ctx context.Context, answer string) error
+}
+
+// Section is a titled part of a prompt beside the task itself.
+type Section struct {
+	Title string
+	Text  string
 }
 
 // Prior is the output of an earlier task.

@@ -30,6 +30,37 @@ type TaskRunner interface {
 	RunTask(ctx context.Context, in TaskInput) (Answer, error)
 }
 
+// Questioner puts a question to an agent's model that is no task: whom a task
+// should go to, whether a result will do, which of several answers is best. It
+// must allow concurrent questions.
+type Questioner interface {
+	// Ask returns the answer, or an error and what it cost till then. It returns
+	// soon after ctx ends, with an error.
+	Ask(ctx context.Context, q Question) (Answer, error)
+}
+
+// Question is one question to an agent.
+type Question struct {
+	// Agent is who is asked: the question is put in its role, with its goal and
+	// on its model, and without tools.
+	Agent *crew.Agent
+	// Operation says what for, in a word, for events and accounts: assign,
+	// review, vote, plan, route.
+	Operation string
+	// Task is what it is about; nil: the crew as a whole.
+	Task *crew.Task
+	Text string
+	// Schema is the JSON Schema that the answer should hold to; empty: any text.
+	Schema json.RawMessage
+}
+
+// Section is a titled part that a prompt has beside the task: a manager's
+// feedback, what others said, a plan, memories, excerpts.
+type Section struct {
+	Title string
+	Text  string
+}
+
 // Deliverer keeps the files that tasks leave.
 type Deliverer interface {
 	// Deliver writes content to a virtual path, and replaces what is there.
@@ -53,6 +84,8 @@ type TaskInput struct {
 	// Prior are the earlier outputs that the task gets to see, in the order of
 	// the plan.
 	Prior []TaskOutput
+	// Sections are further parts of the prompt, in order.
+	Sections []Section
 	// Attempt counts the tries of the task, from 1.
 	Attempt int
 	// Schema is the JSON Schema that the answer must hold to, or empty.
@@ -113,6 +146,9 @@ type Result struct {
 type Plan struct {
 	Crew   *crew.Crew // valid, with its variables put in
 	Runner TaskRunner
+	// Questioner may be nil where the process asks nothing: sequential, parallel
+	// and graph.
+	Questioner Questioner
 	// Deliverer may be nil where no task leaves a file.
 	Deliverer Deliverer
 	// Schema reads the file of a deliverable's schemaPath. It may be nil where
