@@ -63,11 +63,12 @@ func (h *Host) Run(ctx context.Context, c *crew.Crew, inputs crew.Inputs) (*Outp
 	}
 	events.Emit(event.Event{Kind: event.RunStarted})
 	result, err := process.Run(ctx, process.Plan{
-		Crew:      c,
-		Runner:    &taskRunner{loop: loop, crew: c},
-		Deliverer: deliverer{h.fs},
-		Schema:    schemaReader(c.Path),
-		Events:    events,
+		Crew:       c,
+		Runner:     &taskRunner{loop: loop, crew: c},
+		Questioner: questioner{loop: loop, crew: c},
+		Deliverer:  deliverer{h.fs},
+		Schema:     schemaReader(c.Path),
+		Events:     events,
 	})
 	finished := event.Event{Kind: event.RunFinished, Success: new(err == nil), DurationMS: time.Since(began).Milliseconds()}
 	var out *Output
@@ -135,11 +136,33 @@ func (r *taskRunner) RunTask(ctx context.Context, in process.TaskInput) (process
 	for _, p := range in.Prior {
 		input.Prior = append(input.Prior, agent.Prior{Task: p.Task, Agent: p.Agent, Text: p.Text})
 	}
+	for _, s := range in.Sections {
+		input.Sections = append(input.Sections, agent.Section(s))
+	}
 	if len(in.Schema) > 0 {
 		input.Format = &llm.ResponseFormat{Type: "json_schema", Name: in.Task.Key, Schema: in.Schema}
 	}
 	out, err := r.loop.Run(ctx, input)
 	return process.Answer{Text: out.Text, Usage: out.Usage, Turns: out.Turns, ToolCalls: out.ToolCalls}, err
+}
+
+// questioner has the agent loop put the questions of a process.
+type questioner struct {
+	loop *agent.Loop
+	crew *crew.Crew
+}
+
+// Ask implements [process.Questioner].
+func (q questioner) Ask(ctx context.Context, in process.Question) (process.Answer, error) {
+	accept, err := process.Accept(in.Schema)
+	if err != nil {
+		return process.Answer{}, fmt.Errorf("asking agent %q: %w", in.Agent.Key, err)
+	}
+	out, err := q.loop.Ask(ctx, agent.Question{
+		Crew: q.crew, Agent: in.Agent, Task: in.Task,
+		Operation: in.Operation, Text: in.Text, Schema: in.Schema, Accept: accept,
+	})
+	return process.Answer{Text: out.Text, Usage: out.Usage, Turns: out.Turns}, err
 }
 
 // deliverer leaves deliverables in the mounts.

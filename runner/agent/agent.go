@@ -79,12 +79,13 @@ type Limits struct {
 
 	DependencyChars int // characters of the outputs of all dependencies in a prompt; 32,000
 	PriorChars      int // characters of all other earlier outputs in a prompt; 8,000
+	SectionChars    int // characters of all sections in a prompt; 32,000
 
 	HistoryMessages int // messages of a conversation before its oldest are left out; 100
 	HistoryChars    int // characters of a conversation before its oldest are left out; 400,000
 
 	Continuations int // times that an answer cut at the token limit is continued; 3
-	Revisions     int // times that a refused answer is handed back; 1
+	Revisions     int // times that a refused answer is handed back; 2
 }
 
 func (l Limits) withDefaults() Limits {
@@ -95,10 +96,11 @@ func (l Limits) withDefaults() Limits {
 		ResultDataBytes: cmp.Or(l.ResultDataBytes, 5<<20),
 		DependencyChars: cmp.Or(l.DependencyChars, 32_000),
 		PriorChars:      cmp.Or(l.PriorChars, 8_000),
+		SectionChars:    cmp.Or(l.SectionChars, 32_000),
 		HistoryMessages: cmp.Or(l.HistoryMessages, 100),
 		HistoryChars:    cmp.Or(l.HistoryChars, 400_000),
 		Continuations:   cmp.Or(l.Continuations, 3),
-		Revisions:       cmp.Or(l.Revisions, 1),
+		Revisions:       cmp.Or(l.Revisions, 2),
 	}
 }
 

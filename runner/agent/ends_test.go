@@ -170,7 +170,7 @@ func TestAnAnswerIsJudgedAndMayBeMended(t *testing.T) {
 	if out, err := newBench(t, model).run(t.Context(), t, in); err != nil || out.Text != "good" {
 		t.Error(out, err)
 	}
-	out, err := newBench(t, llmtest.New(t, llmtest.Text("bad"), llmtest.Text("worse"))).run(t.Context(), t, in)
+	out, err := newBench(t, llmtest.New(t, llmtest.Text("bad"), llmtest.Text("bad"), llmtest.Text("worse"))).run(t.Context(), t, in)
 	wantReason(t, err, agent.ReasonRejected)
 	if out.Text != "worse" {
 		t.Error(out)

@@ -10,7 +10,7 @@ import (
 )
 
 // A task with humanInput is not done before a person has answered: a model that
-// does not ask is told to once, and then the task fails.
+// does not ask is told to twice, and then the task fails.
 func TestHumanInputIsNoMereWish(t *testing.T) {
 	asks := llmtest.Calls(toolCall("1", "human_input", `{"prompt":"Good?"}`))
 	for name, tt := range map[string]struct {
@@ -20,8 +20,8 @@ func TestHumanInputIsNoMereWish(t *testing.T) {
 	}{
 		"asked at once":     {llmtest.New(t, asks, llmtest.Text("Done.")), answering("human_input", tools.Text("yes"), nil), ""},
 		"asked when told":   {llmtest.New(t, llmtest.Text("Done."), asks, llmtest.Text("Done.")), answering("human_input", tools.Text("yes"), nil), ""},
-		"never asked":       {llmtest.New(t, llmtest.Text("Done."), llmtest.Text("Done, really.")), answering("human_input", tools.Text("yes"), nil), agent.ReasonRejected},
-		"nobody could hear": {llmtest.New(t, asks, llmtest.Text("Done."), llmtest.Text("Done.")), answering("human_input", tools.Failure("nobody can be asked"), nil), agent.ReasonRejected},
+		"never asked":       {llmtest.New(t, llmtest.Text("Done."), llmtest.Text("Done, truly."), llmtest.Text("Done, really.")), answering("human_input", tools.Text("yes"), nil), agent.ReasonRejected},
+		"nobody could hear": {llmtest.New(t, asks, llmtest.Text("Done."), llmtest.Text("Done."), llmtest.Text("Done.")), answering("human_input", tools.Failure("nobody can be asked"), nil), agent.ReasonRejected},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, tt.model, tt.person)

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -54,8 +55,26 @@ func (l Limits) user(in Input, set *toolset) (text string, notices []string) {
 			fmt.Fprintf(&b, "\n- %s: %s", name, tools.Truncate(strings.TrimSpace(in.Inputs[name]), maxVariable))
 		}
 	}
-	notices = l.prior(&b, in)
+	notices = append(l.prior(&b, in), l.sections(&b, in)...)
 	return b.String(), notices
+}
+
+// sections writes the further parts, which share one budget.
+func (l Limits) sections(b *strings.Builder, in Input) (notices []string) {
+	sections := slices.DeleteFunc(slices.Clone(in.Sections), func(s Section) bool { return strings.TrimSpace(s.Text) == "" })
+	sizes := make([]int, len(sections))
+	for i, s := range sections {
+		sizes[i] = utf8.RuneCountInString(s.Text)
+	}
+	for i, share := range shares(sizes, l.SectionChars) {
+		s := sections[i]
+		title := line(s.Title, "Note")
+		fmt.Fprintf(b, "\n\n# %s\n\n%s", title, strings.TrimSpace(tools.Truncate(s.Text, share)))
+		if share < sizes[i] {
+			notices = append(notices, fmt.Sprintf("%q reaches task %q shortened: %d of its %d characters", title, in.Task.Key, share, sizes[i]))
+		}
+	}
+	return notices
 }
 
 // deliverable says what to leave besides, or in the form of, the answer.
@@ -72,10 +91,7 @@ func deliverable(b *strings.Builder, in Input, set *toolset) {
 		}
 		fmt.Fprintf(b, "\n\n# Deliverable\n\nBefore you answer, write the result to %s with %s.", d.Path.V, how)
 	case "structured_output":
-		b.WriteString("\n\n# Form of the answer\n\nAnswer with one JSON value and no other text.")
-		if len(in.Schema) > 0 {
-			fmt.Fprintf(b, " It must be valid against this JSON Schema:\n\n```json\n%s\n```", strings.TrimSpace(string(in.Schema)))
-		}
+		b.WriteString("\n\n# Form of the answer\n\n" + jsonAnswer(in.Schema))
 	case "final_message":
 		format := d.Format
 		if format == "" {
@@ -83,6 +99,15 @@ func deliverable(b *strings.Builder, in Input, set *toolset) {
 		}
 		fmt.Fprintf(b, "\n\n# Deliverable\n\nYour answer is saved as %s in the form %q: give it whole, without words about it.", d.Path.V, format)
 	}
+}
+
+// jsonAnswer asks for JSON, by a schema unless it is empty.
+func jsonAnswer(schema json.RawMessage) string {
+	text := "Answer with one JSON value and no other text."
+	if len(schema) > 0 {
+		text += fmt.Sprintf(" It must be valid against this JSON Schema:\n\n```json\n%s\n```", strings.TrimSpace(string(schema)))
+	}
+	return text
 }
 
 // prior writes the outputs of earlier tasks. Those that the task depends on

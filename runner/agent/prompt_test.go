@@ -208,3 +208,28 @@ func TestPresets(t *testing.T) {
 		}
 	}
 }
+
+func TestSectionsComeLastAndShareTheirSpace(t *testing.T) {
+	in, defs := promptInput()
+	set, err := newToolset(in.Agent, in.Task, defs, llm.SchemaDialect{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Sections = []Section{
+		{Title: "The\nplan", Text: "First this.\n"}, {Title: "Empty", Text: " "},
+		{Title: "What others said", Text: strings.Repeat("word ", 100)},
+	}
+	l := Limits{SectionChars: 100}.withDefaults()
+	prompt, notices := l.user(in, set)
+	_, got, _ := strings.Cut(prompt, "# The plan")
+	if !strings.HasPrefix(got, "\n\nFirst this.\n\n# What others said\n\nword word") {
+		t.Errorf("%q", got)
+	}
+	if strings.Contains(prompt, "# Empty") || strings.Contains(got, "# Results") {
+		t.Errorf("%q", prompt)
+	}
+	want := []string{`"What others said" reaches task "t" shortened: 88 of its 500 characters`}
+	if diff := cmp.Diff(want, notices); diff != "" {
+		t.Error(diff)
+	}
+}

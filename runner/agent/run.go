@@ -23,6 +23,8 @@ type run struct {
 	history  history
 	maxIter  int
 
+	operation string // what the model is asked for, in a word
+
 	out      Output
 	ids      map[string]bool // of calls, within the conversation
 	pieces   string          // of an answer that was cut, joined
@@ -49,16 +51,20 @@ func (l *Loop) Run(ctx context.Context, in Input) (Output, error) {
 	if in.Crew == nil || in.Agent == nil || in.Task == nil {
 		return Output{}, errors.New("running a task: the input has no crew, agent or task")
 	}
+	r, err := l.prepare(in)
+	if err != nil {
+		return Output{}, err
+	}
+	return r.do(ctx)
+}
+
+// do is the conversation from its beginning to its end.
+func (r *run) do(ctx context.Context) (Output, error) {
 	start := time.Now()
-	in.Attempt = max(in.Attempt, 1)
-	if d := in.Agent.MaxExecutionTime; d > 0 {
+	if d := r.in.Agent.MaxExecutionTime; d > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, d, errDeadline)
 		defer cancel()
-	}
-	r, err := l.prepare(in)
-	if err != nil {
-		return Output{Took: time.Since(start)}, err
 	}
 	answer, err := r.turns(ctx)
 	if err == nil {
@@ -79,19 +85,8 @@ func (l *Loop) prepare(in Input) (*run, error) {
 		return nil, err
 	}
 	prompt, notices := l.limits.user(in, set)
-	r := &run{
-		Loop: l, in: in, model: model, settings: settings, set: set,
-		system: system(in, set),
-		history: history{
-			maxMessages: l.limits.HistoryMessages, maxChars: l.limits.HistoryChars,
-			task: llm.User(prompt),
-		},
-		maxIter: in.Agent.MaxIter,
-		ids:     make(map[string]bool),
-	}
-	if r.maxIter <= 0 {
-		r.maxIter = defaultMaxIter
-	}
+	r := l.begin(in, OperationTask, set, system(in, set), prompt)
+	r.model, r.settings = model, settings
 	for _, n := range notices {
 		r.notice("%s", n)
 	}
@@ -102,6 +97,24 @@ func (l *Loop) prepare(in Input) (*run, error) {
 		r.notice("agent %q offers %d tools to the model; many providers refuse a request with more than %d", in.Agent.Key, n, manyTools)
 	}
 	return r, nil
+}
+
+// begin is a conversation of which nothing was said yet but the prompt.
+func (l *Loop) begin(in Input, operation string, set *toolset, system, prompt string) *run {
+	in.Attempt = max(in.Attempt, 1)
+	r := &run{
+		Loop: l, in: in, set: set, system: system, operation: operation,
+		history: history{
+			maxMessages: l.limits.HistoryMessages, maxChars: l.limits.HistoryChars,
+			task: llm.User(prompt),
+		},
+		maxIter: in.Agent.MaxIter,
+		ids:     make(map[string]bool),
+	}
+	if r.maxIter <= 0 {
+		r.maxIter = defaultMaxIter
+	}
+	return r
 }
 
 // turns asks the model until it has answered.
@@ -162,14 +175,14 @@ func (r *run) ask(ctx context.Context) (*llm.Response, error) {
 			}
 		}
 	}
-	r.emit(event.Event{Kind: event.ModelCalled, Turn: r.out.Turns, Model: r.settings.Model})
+	r.emit(event.Event{Kind: event.ModelCalled, Turn: r.out.Turns, Model: r.settings.Model, Operation: r.operation})
 	start := time.Now()
 	res, err := r.model.Generate(ctx, req)
 	if err == nil && res == nil {
 		err = errors.New("the model returned nothing")
 	}
 	returned := event.Event{
-		Kind: event.ModelReturned, Turn: r.out.Turns, Model: r.settings.Model,
+		Kind: event.ModelReturned, Turn: r.out.Turns, Model: r.settings.Model, Operation: r.operation,
 		DurationMS: time.Since(start).Milliseconds(), Success: new(err == nil),
 	}
 	if err != nil {

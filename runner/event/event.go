@@ -54,7 +54,8 @@ type Event struct {
 	Arguments []string `json:"arguments,omitempty"` // names only, sorted, never values
 
 	Model        string `json:"model,omitempty"`
-	Turn         int    `json:"turn,omitempty"` // of the model within the task, from 1
+	Operation    string `json:"operation,omitempty"` // what a model is asked for: task, delegation, plan, assign, review, vote, route…
+	Turn         int    `json:"turn,omitempty"`      // of the model within the task, from 1
 	Stop         string `json:"stop,omitempty"`
 	InputTokens  int    `json:"inputTokens,omitempty"`
 	OutputTokens int    `json:"outputTokens,omitempty"`
