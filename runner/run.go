@@ -131,7 +131,7 @@ type taskRunner struct {
 func (r *taskRunner) RunTask(ctx context.Context, in process.TaskInput) (process.Answer, error) {
 	input := agent.Input{
 		Crew: r.crew, Agent: in.Agent, Task: in.Task, Inputs: r.crew.Inputs,
-		Attempt: in.Attempt, Schema: in.Schema, Accept: in.Accept,
+		Attempt: in.Attempt, Schema: in.Schema, Accept: in.Accept, Budget: in.Budget,
 	}
 	for _, p := range in.Prior {
 		input.Prior = append(input.Prior, agent.Prior{Task: p.Task, Agent: p.Agent, Text: p.Text})

@@ -186,6 +186,8 @@ type Input struct {
 	// back to the model, Limits.Revisions times at most; then the task fails
 	// with [ReasonRejected]. Nil accepts any answer.
 	Accept func(ctx context.Context, answer string) error
+	// Budget, where set, bounds what the task uses.
+	Budget Budget
 }
 
 // Section is a titled part of a prompt beside the task itself.

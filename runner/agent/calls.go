@@ -58,6 +58,15 @@ func (r *run) callTools(ctx context.Context, msg llm.Message) error {
 		}
 		c.args = args
 	}
+	sound := 0
+	for i := range calls {
+		if calls[i].fault == "" {
+			sound++
+		}
+	}
+	if err := r.afford(sound); err != nil {
+		return err
+	}
 	for i := range calls {
 		r.called(&calls[i])
 	}

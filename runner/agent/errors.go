@@ -18,6 +18,7 @@ const (
 	ReasonCut            Reason = "cut"             // cut at the token limit, also when continued (K71)
 	ReasonFiltered       Reason = "filtered"        // withheld by the vendor, or refused (K71)
 	ReasonRejected       Reason = "rejected"        // the answer or its deliverable is not what the task asks for
+	ReasonBudget         Reason = "budget"          // the caller's budget refused more
 	ReasonModel          Reason = "model"           // the model could not be asked
 	ReasonTools          Reason = "tools"           // a tool that the crew names is not there
 	ReasonTimeout        Reason = "timeout"         // the agent's maxExecutionTime has passed

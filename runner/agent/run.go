@@ -194,7 +194,6 @@ func (r *run) ask(ctx context.Context) (*llm.Response, error) {
 		r.emit(returned)
 		return nil, failure
 	}
-	r.out.Usage = r.out.Usage.Add(res.Usage)
 	if res.Model != "" {
 		r.out.Model = res.Model
 		returned.Model = res.Model
@@ -202,6 +201,9 @@ func (r *run) ask(ctx context.Context) (*llm.Response, error) {
 	returned.Stop = string(res.Stop)
 	returned.InputTokens, returned.OutputTokens = res.Usage.Input, res.Usage.Output
 	r.emit(returned)
+	if err := r.spent(res.Usage); err != nil {
+		return nil, err
+	}
 	return res, nil
 }
 

@@ -93,6 +93,20 @@ type TaskInput struct {
 	// Accept judges an answer while the agent can still mend it: what its error
 	// says is for the model to read. Nil accepts any answer.
 	Accept func(ctx context.Context, answer string) error
+	// Budget, where set, bounds what the task uses.
+	Budget Budget
+}
+
+// Budget bounds what tasks use together. Its errors say which bound was reached;
+// the first ends the task that met it. It must allow concurrent calls.
+type Budget interface {
+	// Call is asked before each call of a tool.
+	Call() error
+	// Spent is told what each request to a model used.
+	Spent(llm.Usage) error
+	// Delegate is asked before a coworker begins, with how many agents deep that
+	// is, from 1.
+	Delegate(depth int) error
 }
 
 // Answer is what a [TaskRunner] makes of a task.
