@@ -43,6 +43,8 @@ type Request struct {
 	MaxTokens   int             `json:"max_tokens,omitempty"`  // 0: the adapter's default
 	Format      *ResponseFormat `json:"response_format,omitempty"`
 	Thinking    *Thinking       `json:"thinking,omitempty"`
+	Cache       *Cache          `json:"cache,omitempty"`    // nil: no mark
+	OneCall     bool            `json:"one_call,omitempty"` // at most one tool in the answer
 
 	// OnDelta, where set, asks for a streamed answer.
 	OnDelta func(Delta) `json:"-"`
@@ -77,6 +79,14 @@ type Thinking struct {
 	Enabled      bool   `json:"enabled"`
 	Effort       string `json:"effort,omitempty"` // low, medium, high, max
 	BudgetTokens int    `json:"budget_tokens,omitempty"`
+}
+
+// Cache asks the vendor to keep what is the same from request to request, where
+// that is asked for and not done unasked.
+type Cache struct {
+	System bool   `json:"system,omitempty"` // up to the end of the system prompt
+	Tools  bool   `json:"tools,omitempty"`  // up to the end of the tools
+	TTL    string `json:"ttl,omitempty"`    // 5m or 1h; empty: the vendor's own
 }
 
 // Role is who speaks.
