@@ -135,6 +135,8 @@ func (b *builder) head(doc *crewDoc) {
 	c.MaxRPM = b.atLeast(doc.MaxRPM, 1, "maxRpm")
 	c.LLM = b.llm(doc.LLM, "llm")
 	c.Graph = b.graph(doc.GraphConfig)
+	c.Consensus = b.consensus(doc.Consensus)
+	c.Autonomous = b.autonomous(doc.Autonomous)
 	c.Mounts = b.mounts(doc.Mounts)
 	c.RAG = b.rag(doc.RAG)
 	for i, l := range doc.Links {

@@ -72,6 +72,8 @@ type Crew struct {
 	MaxRPM         strict.At[int]
 	LLM            *LLM
 	Graph          *GraphConfig
+	Consensus      *ConsensusConfig  // nil: [DefaultConsensus]
+	Autonomous     *AutonomousConfig // nil: [DefaultBudget]
 	Links          []Link
 	Mounts         []Text
 	RAG            *RAG

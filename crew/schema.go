@@ -30,6 +30,8 @@ type crewDoc struct {
 	MaxRPM         strict.At[int]        `key:"maxRpm"`
 	LLM            *llmDoc               `key:"llm"`
 	GraphConfig    *graphDoc             `key:"graphConfig"`
+	Consensus      *consensusDoc         `key:"consensus"`
+	Autonomous     *autonomousDoc        `key:"autonomous"`
 	Links          []linkDoc             `key:"links"`
 	Mounts         []Text                `key:"mounts"`
 	RAG            *ragDoc               `key:"rag"`
