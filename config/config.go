@@ -153,6 +153,9 @@ type MCP struct {
 	// Servers in the order of the settings, which is the order of precedence
 	// for names (O12). Disabled ones are left out.
 	Servers []Server
+	// Served are the surfaces for MCP clients, in the order of the settings (I1).
+	Served  []Served
+	Serving Serving
 }
 
 // Limits bound what one server may hand over, and what is sent to it (W7, W8,
@@ -279,8 +282,8 @@ type Mount struct {
 
 // Secrets returns every secret that the settings hold, for a [secret.Redactor]:
 // what came from variables, the values of env and headers, credentials in URLs
-// and in arguments. Keys of models are not among them unless they are literals:
-// add those when they are resolved.
+// and in arguments. Keys of models, and tokens of clients, are not among them unless
+// they are literals: add those when they are resolved.
 func (s *Settings) Secrets() []secret.Value {
 	var all []secret.Value
 	profile := func(p Profile) {
@@ -302,6 +305,16 @@ func (s *Settings) Secrets() []secret.Value {
 		all = append(all, server.OAuth.secrets()...)
 		for _, v := range slices.Concat(server.Env, server.Headers, server.Answers) {
 			all = append(all, v.Value.Secrets()...)
+		}
+	}
+	for _, surface := range s.MCP.Served {
+		if surface.HTTP == nil {
+			continue
+		}
+		for _, t := range surface.HTTP.Tokens {
+			if !t.Token.Value.IsZero() {
+				all = append(all, t.Token.Value)
+			}
 		}
 	}
 	return all

@@ -60,6 +60,8 @@ type mcpDocument struct {
 	TokenStore      strict.At[string]              `key:"token_store"`
 	Import          []strict.At[word]              `key:"import"`
 	Servers         []strict.Named[serverDocument] `key:"servers"`
+	Served          []strict.Named[servedDocument] `key:"served"`
+	Serving         servingDocument                `key:"serving"`
 }
 
 type reconnectDocument struct {
@@ -153,6 +155,7 @@ func (l *loader) decode(tree *strict.Node) *Settings {
 			ResourceTools: doc.MCP.ResourceTools,
 			Limits:        doc.MCP.Limits.limits(),
 			AllowedHosts:  hosts(d, doc.MCP.AllowedHosts),
+			Serving:       doc.MCP.Serving.serving(),
 		},
 		Permissions: l.permissions(d, doc.Permissions),
 	}
@@ -170,6 +173,7 @@ func (l *loader) decode(tree *strict.Node) *Settings {
 			s.MCP.Servers = append(s.MCP.Servers, server)
 		}
 	}
+	s.MCP.Served = l.served(x, doc.MCP.Served, doc.MCP.Servers)
 	for _, m := range texts(d, doc.Mounts, "mounts") {
 		s.Mounts = append(s.Mounts, Mount{Spec: string(m.V), Base: l.base(m.Pos), Pos: m.Pos})
 	}

@@ -11,8 +11,8 @@ import (
 const variablePrefix = "CREWHOST_"
 
 // variables returns the layer that CREWHOST_* variables make: levels are parted
-// by "__" and lower-cased. A name that the settings choose — a server, a
-// profile, a variable of env — is matched without regard to case against those
+// by "__" and lower-cased, but for the short names of budgets. A name that the
+// settings choose — a server, a handle, a profile, a variable of env — is matched without regard to case against those
 // of known, with "_" for any of "_.-"; a new variable or header keeps its case.
 // An empty variable is no setting.
 func (l *loader) variables(known *strict.Node) *strict.Node {
@@ -30,6 +30,15 @@ func (l *loader) variables(known *strict.Node) *strict.Node {
 		}
 		pos := strict.Pos{File: "environment variable " + name}
 		path := strings.Split(strings.TrimPrefix(name, variablePrefix), "__")
+		if short, ok := budget(name); ok {
+			path = short
+			if long := variablePrefix + strings.ToUpper(strings.Join(short, "__")); l.env[long] != "" {
+				l.fail(pos, strict.CodeDuplicateKey, "the same is set by "+long, "keep one")
+			}
+		} else if word, ok := strings.CutPrefix(strings.ToLower(path[0]), "mcp_"); ok {
+			l.fail(pos, strict.CodeUnknownKey, "there is no budget of this name", strict.DidYouMean(word, strict.Keys[BudgetDocument]()))
+			continue
+		}
 		if slices.Contains(path, "") {
 			l.fail(pos, strict.CodeUnknownKey, "a level of its name is empty", `levels are parted by two underscores: CREWHOST_LLM__MODEL`)
 			continue
@@ -43,7 +52,7 @@ func (l *loader) variables(known *strict.Node) *strict.Node {
 func spelled(path []string, known *strict.Node) []string {
 	out := make([]string, len(path))
 	for i, level := range path {
-		chosen := i == 2 && (out[0] == "mcp" && out[1] == "servers" || out[0] == "llm" && out[1] == "profiles")
+		chosen := i == 2 && (out[0] == "mcp" && (out[1] == "servers" || out[1] == "served") || out[0] == "llm" && out[1] == "profiles")
 		kept := i == 4 && out[0] == "mcp" && out[1] == "servers" && (out[3] == "env" || out[3] == "headers")
 		out[i] = strings.ToLower(level)
 		if kept {

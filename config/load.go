@@ -29,7 +29,7 @@ mcp:
     message_bytes: 16777216
     arguments_bytes: 4194304
     result_bytes: 16777216
-    text_chars: 16777216
+    text_chars: 16777216` + servingDefaults + `
 permissions:
   default: ask
   headless: deny

@@ -71,6 +71,11 @@ func TestDefaults(t *testing.T) {
 				Tools: 10_000, Pages: 1000, NameLength: 256, DescriptionLength: 32 << 10, SchemaBytes: 1 << 20,
 				MessageBytes: 16 << 20, ArgumentsBytes: 4 << 20, ResultBytes: 16 << 20, TextChars: 16 << 20,
 			},
+			Serving: Serving{
+				RequestBytes: 1 << 20, ConcurrentRequests: 32, ResponseBytes: 4 << 20, MetadataBytes: 64 << 10, PageSize: 50, Grace: 5 * time.Second,
+				SubscriptionBuffer: 64, Subscribers: 1024, SubscribedURIs: 64, Keepalive: 15 * time.Second,
+				SearchResults: 20, SearchCalls: 5, SearchBytes: 256 << 10,
+			},
 		},
 		Permissions: Permissions{Default: "ask", Headless: "deny"},
 	}
@@ -274,7 +279,7 @@ mcp:
   max_starting: 0
   limits: {tools: 0, page: 1, text_chars: 1e9}
   import: [1, "", gone.json]
-  served: {}
+  serve: {}
   servers:
     "a b": {command: x}
     both: {command: x, url: "http://x/"}
@@ -320,7 +325,7 @@ crewhost.yaml:21:43: mcp.limits.text_chars must be an integer, not a number [wro
 crewhost.yaml:22:12: mcp.import.0 must be a string, not an integer (write it in quotes: "1") [wrong-type]
 crewhost.yaml:22:15: mcp.import.1 is empty [missing]
 crewhost.yaml:22:19: the imported file "gone.json" does not exist [settings-file]
-crewhost.yaml:23:3: unknown key "served" in mcp (did you mean "servers"?) [unknown-key]
+crewhost.yaml:23:3: unknown key "serve" in mcp (did you mean "served"?) [unknown-key]
 crewhost.yaml:25:5: the server name "a b" is not valid (letters, digits, _ . and -, at most 64, the first a letter or digit) [bad-name]
 crewhost.yaml:26:5: the server "both": it has both a command and a url (a server is started or is called, keep one) [bad-server]
 crewhost.yaml:27:5: the server "neither": it has neither a command nor a url [bad-server]

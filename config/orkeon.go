@@ -220,7 +220,18 @@ func (l *loader) orkeonMCP(e strict.Entry) *strict.Node {
 		setting{"EnableServer", func(v strict.Entry) {
 			l.fail(v.KeyPos, strict.CodeUnknownKey, "MCP:EnableServer does not start a server", "run crewhost mcp serve instead, and take the key out")
 		}},
-		setting{"Server", nil},
+		setting{"Server", func(v strict.Entry) {
+			serving := &strict.Node{Pos: v.Value.Pos, Kind: strict.Map}
+			as := func(name string) func(strict.Entry) {
+				return func(v strict.Entry) {
+					if !blank(v) {
+						put(serving, name, v, v.Value)
+					}
+				}
+			}
+			l.section(v, "MCP:Server", setting{"Name", as("name")}, setting{"Version", as("version")})
+			put(out, "serving", v, serving)
+		}},
 		setting{"Servers", func(v strict.Entry) {
 			servers := &strict.Node{Pos: v.Value.Pos, Kind: strict.Map}
 			for _, s := range v.Value.Entries {

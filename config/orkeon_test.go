@@ -58,6 +58,9 @@ func TestAppsettings(t *testing.T) {
 	}, got); diff != "" {
 		t.Error(diff)
 	}
+	if s.MCP.Serving.Name != "n" || s.MCP.Serving.Version != "" || s.MCP.Serving.PageSize != 50 {
+		t.Errorf("serving: %+v", s.MCP.Serving)
+	}
 	if !s.MCP.Enabled || s.Path != filepath.Join(dir, "appsettings.json") || s.Mounts[0].Spec != "./out:/out:rw" || s.Mounts[0].Base != dir {
 		t.Errorf("%+v", s)
 	}
@@ -65,7 +68,6 @@ func TestAppsettings(t *testing.T) {
 		`appsettings.json:6:46: Llm:Grammar is not used here`,
 		`appsettings.json:6:64: Llm:Thinking is not used here`,
 		`appsettings.json:7:77: Llm:Profiles:far names no provider and is spoken to as openai; to speak to Anthropic, add "Provider": "anthropic"`,
-		`appsettings.json:11:5: MCP:Server is not used here`,
 		`appsettings.json:20:40: Orkeon:FileSystem:InternalMounts is not used here`,
 		`appsettings.json:20:14: Orkeon:Cli is not used here`,
 		`appsettings.json:21:3: the section "Logging" is not used here`,
