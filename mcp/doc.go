@@ -78,7 +78,7 @@
 // connection, and what is known of each request on the wire. Its files keep the
 // ideas apart:
 //
-//   - on the wire: transport_stdio.go, frame.go, outline.go, message.go; reach.go,
+//   - on the wire: transport_stdio.go, frame.go, and package wire; reach.go,
 //     transport_http.go, mender.go, sse.go, streams.go, lease.go, transport_sse.go
 //   - a connection: negotiate.go, connection.go, renegotiate.go, exchange.go, calls.go
 //   - a session: startup.go, session.go, state.go, upkeep.go, names.go, report.go

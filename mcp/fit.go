@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"crewhost/config"
+	"crewhost/mcp/wire"
 	"crewhost/tools"
 )
 
@@ -16,9 +17,9 @@ const maxNesting = 500
 // their middle and say so, the first ones last; what can't be cut without
 // becoming something else is refused where it is too large.
 func fit(res tools.Result, limits config.Limits) (tools.Result, *fault) {
-	rigid, deepest := len(res.Structured), nesting(res.Structured)
+	rigid, deepest := len(res.Structured), wire.Nesting(res.Structured)
 	for _, c := range res.Content {
-		deepest = max(deepest, nesting(c.Raw))
+		deepest = max(deepest, wire.Nesting(c.Raw))
 		rigid += len(c.Data) + len(c.Raw) + len(c.URI) + len(c.Name) + len(c.MIME)
 	}
 	if rigid > limits.ResultBytes {
@@ -43,29 +44,6 @@ func fit(res tools.Result, limits config.Limits) (tools.Result, *fault) {
 		})
 	}
 	return res, nil
-}
-
-// nesting is how deep a JSON text is nested.
-func nesting(text []byte) int {
-	deepest, now := 0, 0
-	quoted, escaped := false, false
-	for _, b := range text {
-		switch {
-		case escaped:
-			escaped = false
-		case quoted:
-			escaped = b == '\\'
-			quoted = b != '"'
-		case b == '"':
-			quoted = true
-		case b == '{' || b == '[':
-			now++
-			deepest = max(deepest, now)
-		case b == '}' || b == ']':
-			now--
-		}
-	}
-	return deepest
 }
 
 // minShortened is the least room, in characters, in which a text is cut. Where

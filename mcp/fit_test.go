@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"crewhost/config"
+	"crewhost/mcp/wire"
 	"crewhost/tools"
 )
 
@@ -14,7 +15,7 @@ func TestNesting(t *testing.T) {
 	for text, want := range map[string]int{
 		``: 0, `1`: 0, `"[{"`: 0, `"\\"`: 0, `"\"["`: 0, `[]`: 1, `{"a":[1,{"b":[]}],"c":"]"}`: 4, `["\\",[[]]]`: 3,
 	} {
-		if got := nesting([]byte(text)); got != want {
+		if got := wire.Nesting([]byte(text)); got != want {
 			t.Errorf("%s: got %d, want %d", text, got, want)
 		}
 	}

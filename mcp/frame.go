@@ -10,6 +10,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
+	"crewhost/mcp/wire"
 	"crewhost/tools"
 )
 
@@ -50,7 +51,7 @@ type frameReader struct {
 	queue  []jsonrpc.Message // the rest of a batch
 	spoken bool              // whether a message came
 	pieces []byte            // lines that may be parts of one message
-	open   outline           // of pieces
+	open   wire.Outline      // of pieces
 }
 
 func newFrameReader(r io.Reader, limit int, redact func(string) string, stray func(line []byte)) *frameReader {
@@ -72,7 +73,7 @@ func (f *frameReader) next() (jsonrpc.Message, error) {
 			return nil, err
 		}
 		if long != nil {
-			if resp := long.refuse(tooLarge(f.limit)); resp != nil {
+			if resp := long.Refuse(tooLarge(f.limit)); resp != nil {
 				f.strayed = 0
 				return resp, nil
 			}
@@ -92,7 +93,7 @@ func (f *frameReader) next() (jsonrpc.Message, error) {
 }
 
 // read returns the next line, or, of one beyond the limit, its first bytes and its outline.
-func (f *frameReader) read() (line []byte, long *outline, err error) {
+func (f *frameReader) read() (line []byte, long *wire.Outline, err error) {
 	if cap(f.line) > maxKept {
 		f.line = nil
 	}
@@ -100,10 +101,10 @@ func (f *frameReader) read() (line []byte, long *outline, err error) {
 	for {
 		chunk, err := f.r.ReadSlice('\n')
 		if long != nil {
-			long.write(chunk)
+			long.Add(chunk)
 		} else if f.line = append(f.line, chunk...); len(f.line) > f.limit {
-			long = new(outline)
-			long.write(f.line)
+			long = new(wire.Outline)
+			long.Add(f.line)
 			f.line = bytes.Clone(f.line[:min(len(f.line), keptBytes)])
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
@@ -130,10 +131,10 @@ func (f *frameReader) take(line []byte) error {
 			return f.notLines(line)
 		}
 		// An answer that can't be used fails its request at once.
-		whole := new(outline)
-		whole.write(line)
-		if whole.depth == 0 {
-			if resp := whole.refuse(faultf(tools.CodeProtocolError, "the answer is not valid JSON-RPC")); resp != nil && whole.versioned {
+		whole := new(wire.Outline)
+		whole.Add(line)
+		if whole.Depth == 0 {
+			if resp := whole.Refuse(faultf(tools.CodeProtocolError, "the answer is not valid JSON-RPC")); resp != nil && whole.Versioned {
 				f.queue = []jsonrpc.Message{resp}
 				return nil
 			}
@@ -144,14 +145,14 @@ func (f *frameReader) take(line []byte) error {
 			f.stray(line)
 			return nil
 		}
-		f.open = outline{}
+		f.open = wire.Outline{}
 	}
 	// A line that opens a brace and doesn't close it may be the first of a
 	// message over several lines.
 	f.pieces = append(append(f.pieces, line...), '\n')
-	f.open.write(line)
+	f.open.Add(line)
 	switch {
-	case f.open.depth <= 0:
+	case f.open.Depth <= 0:
 		pieces := f.pieces
 		f.pieces = nil
 		if _, ok := parse(pieces); ok {
@@ -182,7 +183,7 @@ func parse(line []byte) (msgs []jsonrpc.Message, ok bool) {
 		if bytes.Contains(line, []byte(`}{"jsonrpc"`)) {
 			return decode(apart(line))
 		}
-		msg, err := decodeMessage(line)
+		msg, err := wire.Decode(line)
 		if err != nil {
 			return nil, false
 		}
@@ -214,7 +215,7 @@ func apart(line []byte) (values []json.RawMessage) {
 // decode decodes messages; ok is false where there are none or one is none.
 func decode(raws []json.RawMessage) (msgs []jsonrpc.Message, ok bool) {
 	for _, raw := range raws {
-		msg, err := decodeMessage(raw)
+		msg, err := wire.Decode(raw)
 		if err != nil {
 			return nil, false
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
+	"crewhost/mcp/wire"
 	"crewhost/tools"
 )
 
@@ -128,14 +129,14 @@ func FuzzOutline(f *testing.F) {
 	f.Fuzz(func(t *testing.T, line string) {
 		msg, err := jsonrpc.DecodeMessage([]byte(line))
 		resp, ok := msg.(*jsonrpc.Response)
-		if err != nil || !ok || len(line) > maxToken || strings.Count(line, `"id"`) != 1 || strings.Contains(line, `\u`) {
+		if err != nil || !ok || len(line) > wire.MaxToken || strings.Count(line, `"id"`) != 1 || strings.Contains(line, `\u`) {
 			t.Skip()
 		}
-		var o outline
+		var o wire.Outline
 		for _, b := range []byte(line) {
-			o.write([]byte{b})
+			o.Add([]byte{b})
 		}
-		got := o.refuse(faultf(tools.CodeResultTooLarge, "x"))
+		got := o.Refuse(faultf(tools.CodeResultTooLarge, "x"))
 		if got == nil || got.ID != resp.ID {
 			t.Errorf("%s: got %v, want id %v", line, got, resp.ID.Raw())
 		}

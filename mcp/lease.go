@@ -12,6 +12,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
+	"crewhost/mcp/wire"
 	"crewhost/tools"
 )
 
@@ -167,7 +168,7 @@ func (m *mender) initialize(ctx context.Context, refused *http.Request, hello gr
 	req.Header.Del(versionHeader) // none is agreed on (K13)
 	req.Method = http.MethodPost
 	setBody(req, hello.body)
-	msg, err := decodeMessage(hello.body)
+	msg, err := wire.Decode(hello.body)
 	if err != nil {
 		return "", unreachable(err)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
+	"crewhost/mcp/wire"
 	"crewhost/tools"
 )
 
@@ -192,7 +193,7 @@ func sending(req *http.Request) (jsonrpc.Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	return decodeMessage(data)
+	return wire.Decode(data)
 }
 
 // tell sends what has no answer: a notification, or the answer to a server's own

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"crewhost/mcp/wire"
 	"crewhost/tools"
 )
 
@@ -103,7 +104,7 @@ func readPromise(schema json.RawMessage) (_ *jsonschema.Resolved, w weight, err 
 	if len(schema) > maxJudgedSchema {
 		return nil, w, fmt.Errorf("its output schema has %d bytes", len(schema))
 	}
-	if nesting(schema) > maxJudgedDepth {
+	if wire.Nesting(schema) > maxJudgedDepth {
 		return nil, w, errors.New("its output schema is nested too deep")
 	}
 	defer func() {

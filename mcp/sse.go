@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"crewhost/mcp/wire"
 )
 
 // maxField is the longest id or other small field of an event that is kept.
@@ -71,7 +73,7 @@ func (s *eventStream) Read(p []byte) (int, error) {
 type event struct {
 	name, id, retry []byte
 	data            []byte
-	over            *outline // of the data, once it is beyond the limit
+	over            *wire.Outline // of the data, once it is beyond the limit
 }
 
 // read reads the lines of one event.
@@ -109,9 +111,9 @@ func (e *event) add(field string, piece []byte, ended bool, limit int64) {
 			if e.data = append(e.data, piece...); int64(len(e.data)) <= limit {
 				return
 			}
-			e.over, piece, e.data = new(outline), e.data, nil
+			e.over, piece, e.data = new(wire.Outline), e.data, nil
 		}
-		e.over.write(piece)
+		e.over.Add(piece)
 		return
 	case "event":
 		small = &e.name
@@ -154,7 +156,7 @@ func (s *eventStream) messages(e *event) []jsonrpc.Message {
 		return nil
 	}
 	if e.over != nil {
-		resp := e.over.refuse(tooLarge(int(s.limit)))
+		resp := e.over.Refuse(tooLarge(int(s.limit)))
 		if resp == nil {
 			return nil
 		}

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"crewhost/mcp/wire"
 )
 
 // An endpoint speaks Streamable HTTP with one server. It is the link of such
@@ -30,7 +32,7 @@ func newEndpoint(r *reach, shutdown time.Duration, limit int, masks *masks, warn
 		HTTPClient: r.client(m),
 		// Zero would mean no limit at all. The mender's own limit is the lower
 		// one and fails a request, not the session.
-		MaxEventSize: 2*limit + maxToken*8,
+		MaxEventSize: 2*limit + wire.MaxToken*8,
 	}}
 }
 

@@ -32,11 +32,12 @@ var imports = map[string][]string{
 
 	"crew": {"config/strict"},
 
-	"mcp":               {"mcp/child", "mcp/oauth", "tools", "config", "config/secret"},
+	"mcp":               {"mcp/child", "mcp/oauth", "mcp/wire", "tools", "config", "config/secret"},
 	"mcp/child":         {},
 	"mcp/oauth":         {"config", "config/secret"},
 	"mcp/gateway":       {"config", "config/secret"},
-	"mcp/server":        {"tools", "tools/permission"},
+	"mcp/server":        {"mcp/wire", "tools", "tools/permission"},
+	"mcp/wire":          {},
 	"mcp/mcptest":       {},
 	"mcp/mcptest/notes": {},
 	// The client that the conformance suite tests is the product's.

@@ -1,4 +1,4 @@
-package mcp
+package wire
 
 import (
 	"bytes"
@@ -8,11 +8,11 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// decodeMessage reads one JSON-RPC message as the SDK's own decoder does, which
+// Decode reads one JSON-RPC message as the SDK's own decoder does, which
 // sets aside tens of kilobytes for each, however small: nine tenths of all that a
 // call allocates. What is plain is read here. Anything else, and anything wrong, is
 // left to the SDK, so that both agree on what a message is.
-func decodeMessage(data []byte) (jsonrpc.Message, error) {
+func Decode(data []byte) (jsonrpc.Message, error) {
 	if msg := plainMessage(data); msg != nil {
 		return msg, nil
 	}
@@ -24,10 +24,10 @@ const plainDepth = 500
 
 // plainMessage returns the message in data, or nil where it is not a plain one.
 func plainMessage(data []byte) jsonrpc.Message {
-	if nesting(data) > plainDepth {
+	if Nesting(data) > plainDepth {
 		return nil
 	}
-	if msg := usualMessage(data); msg != nil {
+	if msg := Usual(data); msg != nil {
 		return msg
 	}
 	var members map[string]json.RawMessage // a struct would match names in any case
@@ -71,10 +71,10 @@ func plainMessage(data []byte) jsonrpc.Message {
 	return resp
 }
 
-// usualMessage returns the message in data where its members come in the order in
+// Usual returns the message in data where its members come in the order in
 // which the SDK writes them, jsonrpc, id, and then result or method and params, with
 // nothing between them. That takes a look at each byte and no more.
-func usualMessage(data []byte) jsonrpc.Message {
+func Usual(data []byte) jsonrpc.Message {
 	rest, ok := bytes.CutPrefix(bytes.TrimSpace(data), []byte(`{"jsonrpc":"2.0","id":`))
 	if !ok || !bytes.HasSuffix(rest, []byte("}")) {
 		return nil
