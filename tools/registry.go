@@ -11,16 +11,22 @@ import (
 // an empty registry. It is safe for concurrent use; everything that it returns
 // is sorted by name, byte by byte.
 type Registry struct {
-	mu    sync.RWMutex
-	tools map[string]Tool
+	mu       sync.RWMutex
+	tools    map[string]Tool
+	watchers map[int]func()
+	watched  int // how many watchers there have been
 }
 
 // Add registers t under its definition's name. Where the name is held, the
 // holder keeps it (O12) and the error wraps [ErrDuplicate] and names the holder.
 func (r *Registry) Add(t Tool) error {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.add(t)
+	err := r.add(t)
+	r.mu.Unlock()
+	if err == nil {
+		r.tell()
+	}
+	return err
 }
 
 // Replace unregisters the tools of the names in old and registers those of tools,
@@ -29,13 +35,16 @@ func (r *Registry) Add(t Tool) error {
 // gives it.
 func (r *Registry) Replace(old []string, tools []Tool) []error {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	for _, name := range old {
 		delete(r.tools, name)
 	}
 	errs := make([]error, len(tools))
 	for i, t := range tools {
 		errs[i] = r.add(t)
+	}
+	r.mu.Unlock()
+	if len(old)+len(tools) > 0 {
+		r.tell()
 	}
 	return errs
 }
@@ -60,9 +69,12 @@ func (r *Registry) add(t Tool) error {
 // Remove unregisters the tool of that name and reports whether there was one.
 func (r *Registry) Remove(name string) bool {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	_, ok := r.tools[name]
 	delete(r.tools, name)
+	r.mu.Unlock()
+	if ok {
+		r.tell()
+	}
 	return ok
 }
 

@@ -15,8 +15,15 @@ import (
 // Approver asks a person about a call.
 type Approver interface {
 	// Approve returns the person's answer to the decision d, which is to ask,
-	// about r. It returns when ctx ends. A [Guard] makes one call at a time.
+	// about r. It returns when ctx ends. A [Guard] makes one call at a time,
+	// unless it is told otherwise.
 	Approve(ctx context.Context, r Request, d Decision) (Answer, error)
+}
+
+// Constant is an [Approver] that asks nobody and gives one answer to everything.
+type Constant interface {
+	Approver
+	Always() Answer
 }
 
 // Answer is what a person said.
@@ -65,6 +72,10 @@ type Guard struct {
 	// has ended, from the calling goroutine. It must be safe for concurrent
 	// use.
 	Observe func(Observation)
+
+	// Concurrent, where set before the first call, has calls be asked about side
+	// by side: behind each stands a person of its own, and none waits for another.
+	Concurrent bool
 
 	registry *tools.Registry
 	policy   *Policy
@@ -182,10 +193,12 @@ func (g *Guard) settle(ctx context.Context, o *Observation) (refusal string, err
 
 // ask puts the question when no other one is open.
 func (g *Guard) ask(ctx context.Context, r Request, d Decision) (Answer, error) {
-	select {
-	case g.asking <- struct{}{}:
-		defer func() { <-g.asking }()
-	case <-ctx.Done():
+	if !g.Concurrent {
+		select {
+		case g.asking <- struct{}{}:
+			defer func() { <-g.asking }()
+		case <-ctx.Done():
+		}
 	}
 	// Both ways may have been open.
 	if err := cancelled(ctx, r.Tool); err != nil {
