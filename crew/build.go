@@ -134,7 +134,10 @@ func (b *builder) head(doc *crewDoc) {
 	c.ManagerAgent = b.text(doc.ManagerAgent, "managerAgent")
 	c.MaxRPM = b.atLeast(doc.MaxRPM, 1, "maxRpm")
 	c.LLM = b.llm(doc.LLM, "llm")
+	c.MaxConcurrency = b.atLeast(doc.MaxConcurrency, 1, "maxConcurrency").V
+	c.MaxDuration = doc.MaxDuration.V
 	c.Graph = b.graph(doc.GraphConfig)
+	c.Hierarchical = b.hierarchical(doc.Hierarchical)
 	c.Consensus = b.consensus(doc.Consensus)
 	c.Autonomous = b.autonomous(doc.Autonomous)
 	c.Mounts = b.mounts(doc.Mounts)

@@ -71,12 +71,18 @@ type Crew struct {
 	ManagerAgent   Text
 	MaxRPM         strict.At[int]
 	LLM            *LLM
-	Graph          *GraphConfig
-	Consensus      *ConsensusConfig  // nil: [DefaultConsensus]
-	Autonomous     *AutonomousConfig // nil: [DefaultBudget]
-	Links          []Link
-	Mounts         []Text
-	RAG            *RAG
+	// MaxConcurrency is how many tasks may run at once where the process lets
+	// several; 0 means its own default.
+	MaxConcurrency int
+	// MaxDuration bounds the whole run; 0 means none.
+	MaxDuration  time.Duration
+	Graph        *GraphConfig
+	Hierarchical *HierarchicalConfig // nil: [DefaultReviews]
+	Consensus    *ConsensusConfig    // nil: [DefaultConsensus]
+	Autonomous   *AutonomousConfig   // nil: [DefaultBudget]
+	Links        []Link
+	Mounts       []Text
+	RAG          *RAG
 
 	Agents []*Agent
 	Tasks  []*Task

@@ -114,6 +114,8 @@ func (b *builder) processRules(doc *crewDoc) {
 	if doc.GraphConfig != nil && c.Process != Graph {
 		b.warn(doc.GraphConfig.Pos, CodeNoEffect, "graphConfig is for the graph process alone", "")
 	}
+	b.concurrencyRules(doc, unknown)
+	b.hierarchicalRules(doc, unknown)
 	b.consensusRules(doc, unknown)
 	b.autonomousRules(doc, unknown)
 	if c.MemoryProvider.Set && !c.Memory {

@@ -29,7 +29,10 @@ type crewDoc struct {
 	ManagerAgent   Text                  `key:"managerAgent"`
 	MaxRPM         strict.At[int]        `key:"maxRpm"`
 	LLM            *llmDoc               `key:"llm"`
+	MaxConcurrency strict.At[int]        `key:"maxConcurrency"`
+	MaxDuration    seconds               `key:"maxDuration"`
 	GraphConfig    *graphDoc             `key:"graphConfig"`
+	Hierarchical   *hierarchicalDoc      `key:"hierarchical"`
 	Consensus      *consensusDoc         `key:"consensus"`
 	Autonomous     *autonomousDoc        `key:"autonomous"`
 	Links          []linkDoc             `key:"links"`

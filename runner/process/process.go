@@ -11,11 +11,11 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"crewhost/crew"
@@ -124,38 +124,6 @@ type TaskOutput struct {
 	Text  string
 }
 
-// State is how a task stands at the end of a run.
-type State string
-
-// The states.
-const (
-	Completed State = "completed"
-	Failed    State = "failed"
-	Skipped   State = "skipped" // a task that it depends on failed or was skipped
-	Stopped   State = "stopped" // the run was stopped while it ran
-	NotRun    State = "not_run" // the run was stopped before it began
-)
-
-// TaskResult is what became of a task.
-type TaskResult struct {
-	TaskOutput // Text is the last text of a task that is not completed
-	State      State
-	Err        error         // why it failed or stopped
-	Why        string        // why it was skipped, in one line
-	File       string        // the virtual path of its deliverable, where it was left
-	Took       time.Duration // from its start to its end
-	Usage      llm.Usage
-	Turns      int // calls to the model
-	ToolCalls  int
-}
-
-// Result is what became of a crew.
-type Result struct {
-	Final string       // the output of the last completed task in the plan's order
-	Tasks []TaskResult // every task, in the plan's order
-	Usage llm.Usage
-}
-
 // Plan is a crew to run and what it is run with.
 type Plan struct {
 	Crew   *crew.Crew // valid, with its variables put in
@@ -173,75 +141,39 @@ type Plan struct {
 
 // Run does the tasks of a crew by its process. There is a result with every
 // error that comes after the first task could begin: a [*CrewError] where tasks
-// failed, or ctx's cause, wrapped, where the run was stopped.
+// failed, where the process gave up or where the crew's maxDuration has passed,
+// and ctx's cause, wrapped, where ctx ended the run.
 func Run(ctx context.Context, plan Plan) (*Result, error) {
 	if plan.Crew == nil || plan.Runner == nil {
 		return nil, errors.New("running a crew: the plan has no crew or no runner")
+	}
+	do, ok := processes[cmp.Or(plan.Crew.Process, crew.Sequential)]
+	if !ok {
+		return nil, fmt.Errorf("running crew %q: there is no process %q", plan.Crew.Name.V, plan.Crew.Process)
 	}
 	order, err := Order(plan.Crew)
 	if err != nil {
 		return nil, fmt.Errorf("running crew %q: %w", plan.Crew.Name.V, err)
 	}
-	switch plan.Crew.Process {
-	case crew.Sequential, "":
-		return sequential(ctx, plan, order)
-	default:
-		return nil, fmt.Errorf("running crew %q: process %q is not supported", plan.Crew.Name.V, plan.Crew.Process)
-	}
+	r := newRun(plan, order)
+	return r.result(ctx, r.within(ctx, plan.Crew.MaxDuration, do))
 }
 
-// CrewError names the tasks for which a crew failed, in the plan's order.
-type CrewError struct {
-	Crew    string
-	Failed  []TaskResult
-	Skipped []TaskResult
+// processes are the ways to run a crew. Each arranges who waits for whom, has
+// every task done, and returns why it gave up before it was through with them,
+// or nil: that a task failed is no reason.
+var processes = map[crew.Process]func(context.Context, *run) error{
+	crew.Sequential: sequential,
+	crew.Parallel:   parallel,
+	crew.Graph:      graph,
 }
 
-// Error says in one line which tasks failed and why, and which were skipped.
-func (e *CrewError) Error() string {
-	var parts []string
-	for _, t := range e.Failed {
-		parts = append(parts, fmt.Sprintf("task %q failed: %v", t.Task, t.Err))
+// within has a process stop at the deadline, and returns why it did not finish.
+func (r *run) within(ctx context.Context, limit time.Duration, do func(context.Context, *run) error) error {
+	if limit <= 0 {
+		return do(ctx, r)
 	}
-	for _, t := range e.Skipped {
-		parts = append(parts, fmt.Sprintf("task %q was skipped: %s", t.Task, t.Why))
-	}
-	return fmt.Sprintf("crew %q: %s", e.Crew, strings.Join(parts, "; "))
-}
-
-// Unwrap returns why the tasks failed.
-func (e *CrewError) Unwrap() []error {
-	errs := make([]error, len(e.Failed))
-	for i, t := range e.Failed {
-		errs[i] = t.Err
-	}
-	return errs
-}
-
-// result makes the end of a run of what became of its tasks.
-func result(ctx context.Context, c *crew.Crew, tasks []TaskResult) (*Result, error) {
-	res := &Result{Tasks: tasks}
-	failure := &CrewError{Crew: c.Name.V}
-	done, stopped := 0, false
-	for _, t := range tasks {
-		res.Usage = res.Usage.Add(t.Usage)
-		switch t.State {
-		case Completed:
-			done++
-			res.Final = t.Text
-		case Failed:
-			failure.Failed = append(failure.Failed, t)
-		case Skipped:
-			failure.Skipped = append(failure.Skipped, t)
-		default:
-			stopped = true
-		}
-	}
-	switch {
-	case stopped:
-		return res, fmt.Errorf("running crew %q: stopped with %d of %d tasks completed: %w", c.Name.V, done, len(tasks), context.Cause(ctx))
-	case len(failure.Failed) > 0:
-		return res, failure
-	}
-	return res, nil
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, &DeadlineError{limit})
+	defer cancel()
+	return r.stopped(ctx, do(ctx, r))
 }

@@ -314,8 +314,8 @@ func TestAsyncTasksFailAndStopLikeOthers(t *testing.T) {
 
 func TestPlansThatCannotRun(t *testing.T) {
 	w := &worker{}
-	parallel := crewOf("a")
-	parallel.Process = crew.Parallel
+	anarchic := crewOf("a")
+	anarchic.Process = "anarchic"
 	for _, tt := range []struct {
 		plan process.Plan
 		want string
@@ -323,7 +323,7 @@ func TestPlansThatCannotRun(t *testing.T) {
 		{process.Plan{Runner: w}, "no crew"},
 		{process.Plan{Crew: crewOf("a")}, "no runner"},
 		{process.Plan{Crew: crewOf("a b", "b a"), Runner: w}, "cycle"},
-		{process.Plan{Crew: parallel, Runner: w}, `process "parallel" is not supported`},
+		{process.Plan{Crew: anarchic, Runner: w}, `there is no process "anarchic"`},
 	} {
 		if _, err := process.Run(t.Context(), tt.plan); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%v, want %q", err, tt.want)

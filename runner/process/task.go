@@ -3,54 +3,92 @@ package process
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
+	"crewhost/crew"
 	"crewhost/runner/event"
 )
 
-// do does the task and leaves its deliverable. Whatever goes wrong fails the
-// task, unless the run was stopped.
-func (s *slot) do(ctx context.Context, prior []TaskOutput) {
-	start := time.Now()
-	s.emit(event.Event{Kind: event.TaskStarted})
-	answer, file, err := s.attempt(ctx, prior)
+// work is what a task's attempts share, and when the present one began.
+type work struct {
+	leaves *deliverable // nil before the first attempt, or where it can't be left
+	fault  error        // why it can't be left
+	began  time.Time    // the first attempt
+	tried  time.Time    // the present attempt
+}
 
+// try is one attempt at a task from its beginning to its end: an agent does it,
+// judge, unless nil, says whether the answer will do, and the deliverable is
+// left. The error is why it failed, and what the result says.
+func (s *slot) try(ctx context.Context, by *crew.Agent, sections []Section, judge func(Answer) error) error {
+	s.begin(ctx, by)
+	answer, err := s.answer(ctx, by, sections)
+	if err == nil && judge != nil {
+		err = judge(answer)
+	}
+	return s.end(ctx, answer, err)
+}
+
+// begin begins an attempt; by may be nil where it is not known who is to do it.
+// Each attempt that is begun must be ended.
+func (s *slot) begin(ctx context.Context, by *crew.Agent) {
+	s.result.Agent = ""
+	if by != nil {
+		s.result.Agent = by.Key
+	}
+	s.result.Attempts++
+	s.work.tried = time.Now()
+	if s.result.Attempts == 1 {
+		s.work.began = s.work.tried
+	}
+	s.emit(event.Event{Kind: event.TaskStarted})
+	if s.work.leaves == nil {
+		s.work.leaves, s.work.fault = newDeliverable(ctx, s.run.plan, s.task)
+	}
+}
+
+// answer has an agent do the task within the attempt that was begun. It changes
+// nothing of the slot, so that several agents may be at it at once.
+func (s *slot) answer(ctx context.Context, by *crew.Agent, sections []Section) (Answer, error) {
+	if by == nil {
+		return Answer{}, fmt.Errorf("task %q has no agent: %q is none of the crew", s.task.Key, s.task.Agent.V)
+	}
+	if s.work.fault != nil {
+		return Answer{}, s.work.fault
+	}
+	return s.run.plan.Runner.RunTask(ctx, TaskInput{
+		Task: s.task, Agent: by, Prior: s.prior, Sections: sections, Attempt: s.result.Attempts,
+		Schema: s.work.leaves.schema, Accept: s.work.leaves.accept(),
+	})
+}
+
+// end ends an attempt: with its answer, once the deliverable is left, or with why
+// it failed. It returns the latter, also where that is the deliverable. A task
+// whose context has ended is stopped, and not failed.
+func (s *slot) end(ctx context.Context, answer Answer, err error) error {
+	file := ""
+	if err == nil {
+		file, err = s.work.leaves.leave(ctx, answer.Text)
+	}
 	r := &s.result
-	r.Text, r.Usage, r.Turns, r.ToolCalls = answer.Text, answer.Usage, answer.Turns, answer.ToolCalls
-	r.State, r.Err, r.File, r.Took = Completed, err, file, time.Since(start)
+	r.Text, r.Err, r.File = answer.Text, err, file
+	r.Usage = r.Usage.Add(answer.Usage)
+	r.Turns += answer.Turns
+	r.ToolCalls += answer.ToolCalls
+	r.State, r.Took = Completed, time.Since(s.work.began)
 	e := event.Event{
-		Kind: event.TaskCompleted, Success: new(err == nil), DurationMS: r.Took.Milliseconds(),
-		InputTokens: r.Usage.Input, OutputTokens: r.Usage.Output,
+		Kind: event.TaskCompleted, Success: new(err == nil), DurationMS: time.Since(s.work.tried).Milliseconds(),
+		InputTokens: answer.Usage.Input, OutputTokens: answer.Usage.Output,
 	}
 	if err != nil {
 		r.State = Failed
 		if ctx.Err() != nil {
 			r.State = Stopped
 		}
-		e.Kind, e.Error = event.TaskFailed, strings.Join(strings.Fields(err.Error()), " ")
+		e.Kind, e.Error = event.TaskFailed, oneLine(err.Error())
 	}
 	s.emit(e)
-}
-
-// attempt does the task once and returns the path of the file that it left.
-func (s *slot) attempt(ctx context.Context, prior []TaskOutput) (Answer, string, error) {
-	if s.agent == nil {
-		return Answer{}, "", fmt.Errorf("task %q has no agent: %q is none of the crew", s.task.Key, s.task.Agent.V)
-	}
-	d, err := newDeliverable(ctx, s.plan, s.task)
-	if err != nil {
-		return Answer{}, "", err
-	}
-	answer, err := s.plan.Runner.RunTask(ctx, TaskInput{
-		Task: s.task, Agent: s.agent, Prior: prior, Attempt: 1,
-		Schema: d.schema, Accept: d.accept(),
-	})
-	if err != nil {
-		return answer, "", err
-	}
-	file, err := d.leave(ctx, answer.Text)
-	return answer, file, err
+	return err
 }
 
 func (s *slot) skip(why string) {
@@ -58,7 +96,16 @@ func (s *slot) skip(why string) {
 	s.emit(event.Event{Kind: event.TaskSkipped, Text: why})
 }
 
+// emit tells of the task, and of its agent unless e names one.
 func (s *slot) emit(e event.Event) {
-	e.Task, e.Agent, e.Attempt = s.task.Key, s.result.Agent, 1
-	s.plan.Events.Emit(e)
+	if e.Agent == "" {
+		e.Agent = s.result.Agent
+	}
+	e.Task, e.Attempt = s.task.Key, max(1, s.result.Attempts)
+	s.run.plan.Events.Emit(e)
+}
+
+// notice tells of something that a person should know of the task.
+func (s *slot) notice(format string, args ...any) {
+	s.emit(event.Event{Kind: event.Notice, Text: oneLine(fmt.Sprintf(format, args...))})
 }
