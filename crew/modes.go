@@ -25,17 +25,16 @@ const (
 
 // ConsensusConfig is how the agents of the consensual process agree.
 type ConsensusConfig struct {
-	Pos            Pos
-	Strategy       string  // [Majority] unless said
-	Quorum         float64 // the share of agents that must vote and not abstain, 0 to 1; 0.5 unless said
-	MaxRounds      int     // 3 unless said
-	Fallback       string  // [AcceptBestScore] unless said
-	MaxConcurrency int     // agents that work or vote at once; 4 unless said
+	Pos       Pos
+	Strategy  string  // [Majority] unless said
+	Quorum    float64 // the share of agents that must vote and not abstain, 0 to 1; 0.5 unless said
+	MaxRounds int     // 3 unless said
+	Fallback  string  // [AcceptBestScore] unless said
 }
 
 // DefaultConsensus is what holds where a crew says nothing of it.
 func DefaultConsensus() ConsensusConfig {
-	return ConsensusConfig{Strategy: Majority, Quorum: 0.5, MaxRounds: 3, Fallback: AcceptBestScore, MaxConcurrency: 4}
+	return ConsensusConfig{Strategy: Majority, Quorum: 0.5, MaxRounds: 3, Fallback: AcceptBestScore}
 }
 
 // AutonomousConfig bounds the autonomous process.
@@ -60,12 +59,11 @@ func DefaultBudget() Budget {
 }
 
 type consensusDoc struct {
-	Pos            Pos                `key:"@"`
-	Strategy       Text               `key:"strategy"`
-	Quorum         strict.At[float64] `key:"quorum"`
-	MaxRounds      strict.At[int]     `key:"maxRounds"`
-	Fallback       Text               `key:"fallback"`
-	MaxConcurrency strict.At[int]     `key:"maxConcurrency"`
+	Pos       Pos                `key:"@"`
+	Strategy  Text               `key:"strategy"`
+	Quorum    strict.At[float64] `key:"quorum"`
+	MaxRounds strict.At[int]     `key:"maxRounds"`
+	Fallback  Text               `key:"fallback"`
 }
 
 type autonomousDoc struct {
@@ -90,10 +88,9 @@ func (b *builder) consensus(doc *consensusDoc) *ConsensusConfig {
 		Pos: doc.Pos,
 		Strategy: b.enum(doc.Strategy, "consensus.strategy", unset.Strategy,
 			Majority, SuperMajority, Unanimity, WeightedConsensus, BordaCount),
-		Quorum:         or(b.between(doc.Quorum, 0, 1, "consensus.quorum"), unset.Quorum),
-		MaxRounds:      orDefault(b.atLeast(doc.MaxRounds, 1, "consensus.maxRounds"), unset.MaxRounds),
-		Fallback:       b.enum(doc.Fallback, "consensus.fallback", unset.Fallback, AcceptBestScore, FailTask, ManagerDecision),
-		MaxConcurrency: orDefault(b.atLeast(doc.MaxConcurrency, 1, "consensus.maxConcurrency"), unset.MaxConcurrency),
+		Quorum:    or(b.between(doc.Quorum, 0, 1, "consensus.quorum"), unset.Quorum),
+		MaxRounds: orDefault(b.atLeast(doc.MaxRounds, 1, "consensus.maxRounds"), unset.MaxRounds),
+		Fallback:  b.enum(doc.Fallback, "consensus.fallback", unset.Fallback, AcceptBestScore, FailTask, ManagerDecision),
 	}
 	return c
 }
