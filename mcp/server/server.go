@@ -25,8 +25,9 @@ type Config struct {
 	Instructions         string // for a client's model; may be empty
 
 	// Guard is the way to the tools, and Tools are the names of those that are
-	// served, in any order. A name that the guard does not know is not listed;
-	// it is when the tool comes, after [Server.Refresh].
+	// served, in any order; nil: all that the guard knows, also those that come
+	// later. A name that the guard does not know is not listed; it is when the
+	// tool comes, after [Server.Refresh].
 	Guard *permission.Guard
 	Tools []string
 
