@@ -64,9 +64,7 @@ func (b *builder) concurrencyRules(doc *crewDoc, unknown bool) {
 		return
 	}
 	switch at := doc.MaxConcurrency; {
-	case !at.Set, c.Process == Parallel, c.Process == Sequential:
-	case c.Process == Consensual:
-		b.warn(at.Pos, CodeNoEffect, "maxConcurrency: the consensual process does one task at a time", "consensus.maxConcurrency says how many agents work on it at once")
+	case !at.Set, c.Process == Parallel, c.Process == Sequential, c.Process == Consensual: // whose agents work at once
 	default:
 		b.warn(at.Pos, CodeNoEffect, "maxConcurrency: the "+string(c.Process)+" process does one task at a time", "")
 	}
