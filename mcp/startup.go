@@ -17,6 +17,10 @@ import (
 	"crewhost/tools"
 )
 
+// HostsVariable is the variable of the environment that says which hosts a process
+// runs under. Servers get it from [Options].Environ.
+const HostsVariable = child.HostsVariable
+
 // Options are what Startup needs besides the settings.
 type Options struct {
 	// Name and Version are the client's identity, which every server sees.

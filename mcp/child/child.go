@@ -70,6 +70,10 @@ const (
 	// another, it is the markers from the outermost to the innermost, with
 	// slashes between them, so that the outer host still finds everyone.
 	TreeVariable = "CREWHOST_TREE"
+
+	// HostsVariable is the environment variable that says which hosts a process
+	// runs under. It is for hosts to read and to write; here it is only passed on.
+	HostsVariable = "CREWHOST_SERVING"
 )
 
 // Config says what to start.

@@ -15,6 +15,7 @@ var inherited = []string{
 	"TMPDIR", "TEMP", "TMP",
 	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY",
 	"http_proxy", "https_proxy", "no_proxy", "all_proxy",
+	HostsVariable,
 }
 
 // inheritedWindows are those that Windows programs need besides.
@@ -29,7 +30,7 @@ var inheritedWindows = []string{
 // Environ is the environment of a child: from parent, entries of the form
 // "name=value" as [os.Environ] has them, the variables that programs need to
 // run at all (path, home, user, locale, time zone, temporary folder, proxies;
-// on Windows also those of the system); and over them own, whose values win
+// on Windows also those of the system) and [HostsVariable]; and over them own, whose values win
 // (K03). No name is there twice: of several entries the last holds. The result
 // is sorted by name. Entries without a name or with a NUL byte are left out.
 func Environ(parent, own []string) []string {

@@ -22,6 +22,11 @@ func TestEnviron(t *testing.T) {
 			want:   []string{"HOME=/root", "LANG=C", "LC_ALL=C", "PATH=/bin", "TOKEN=t1"},
 		},
 		{
+			name: "the hosts that it runs under", goos: "linux",
+			parent: []string{"CREWHOST_SERVING=a/b", "CREWHOST_TREE=x", "CREWHOST_LLM__API_KEY=k"},
+			want:   []string{"CREWHOST_SERVING=a/b"},
+		},
+		{
 			name: "proxies in both cases", goos: "linux",
 			parent: []string{"https_proxy=a", "HTTPS_PROXY=b", "no_proxy=c", "Https_Proxy=d"},
 			want:   []string{"HTTPS_PROXY=b", "https_proxy=a", "no_proxy=c"},
