@@ -57,7 +57,12 @@ type Config struct {
 	Redactor *secret.Redactor // nil: one of the host's own
 
 	OnServer func(mcp.ServerReport) // told of each server as it is done, one at a time
-	OnEvent  event.Sink             // told of each event of a run
+	// Events is told what happens, of the host and of its runs. That a program's
+	// run begins and ends is for who made the stream to tell: it does so before
+	// the settings are read, and with its exit code. Nil: nobody is told.
+	Events *event.Stream
+	// Stream has models asked for streams, and what comes told piece by piece.
+	Stream bool
 }
 
 // Host holds open what runs need: mounts, servers, the registry of tools and the
@@ -87,6 +92,7 @@ func Open(ctx context.Context, cfg Config) (_ *Host, err error) {
 	if cfg.Redactor == nil {
 		cfg.Redactor = &secret.Redactor{}
 	}
+	cfg.Events.Mask(cfg.Redactor.Redact)
 	cfg.Environ = append([]string{}, cfg.Environ...) // further in, nil would mean this process's own
 	h := &Host{cfg: cfg, log: cfg.Logger, registry: &tools.Registry{}}
 
@@ -110,14 +116,23 @@ func Open(ctx context.Context, cfg Config) (_ *Host, err error) {
 	if err := builtin.Register(h.registry, builtin.Config{FS: h.fs, Asker: cfg.Asker}); err != nil {
 		return nil, fmt.Errorf("registering the built-in tools: %w", err)
 	}
+	told := &teller{events: cfg.Events, began: time.Now()}
 	h.servers, err = mcp.Startup(ctx, cfg.Settings.MCP, h.registry, mcp.Options{
 		Name: "crewhost", Version: cfg.Version,
-		Environ: cfg.Environ, Guard: cfg.Guard, Logger: cfg.Logger, Redactor: cfg.Redactor, OnReport: cfg.OnServer,
+		Environ: cfg.Environ, Guard: cfg.Guard, Logger: cfg.Logger, Redactor: cfg.Redactor,
+		OnReport: func(r mcp.ServerReport) {
+			told.report(r)
+			if cfg.OnServer != nil {
+				cfg.OnServer(r)
+			}
+		},
+		OnChange:   told.change,
 		Respondent: cfg.Respondent, Sampler: sampler{h}, Roots: rootsOf(mounts),
 	})
 	if err != nil {
 		return nil, err
 	}
+	told.started(h.servers)
 	h.guard = permission.NewGuard(h.registry, h.policy, cfg.Approver)
 	h.guard.Observe = h.observe
 	return h, nil

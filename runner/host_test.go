@@ -44,6 +44,7 @@ type rig struct {
 	t      *testing.T
 	dir    string
 	events []event.Event
+	heard  func(event.Event)
 	host   *runner.Host
 }
 
@@ -67,7 +68,12 @@ func open(t *testing.T, files map[string]string, change ...func(*runner.Config))
 	}
 	cfg := runner.Config{
 		Settings: settings, Environ: environ,
-		OnEvent: func(e event.Event) { r.events = append(r.events, e) },
+		Events: event.NewStream("test", time.Now, func(e event.Event) {
+			r.events = append(r.events, e)
+			if r.heard != nil {
+				r.heard(e)
+			}
+		}),
 	}
 	for _, f := range change {
 		f(&cfg)
@@ -163,8 +169,9 @@ func TestRunAgainstAnOpenAICompatibleServer(t *testing.T) {
 		t.Errorf("requests: %s", requests)
 	}
 	want := []event.Kind{
-		event.RunStarted, event.TaskStarted, event.ModelCalled, event.ModelReturned, event.ToolCalled,
-		event.ToolReturned, event.ModelCalled, event.ModelReturned, event.TaskCompleted, event.RunFinished,
+		event.MCPServer, event.MCPStartup, event.TaskStarted,
+		event.ModelCalled, event.ModelReturned, event.CostUpdated, event.ToolCalled, event.ToolReturned,
+		event.ModelCalled, event.ModelReturned, event.CostUpdated, event.TaskCompleted,
 	}
 	if got := r.kinds(); !slices.Equal(got, want) {
 		t.Errorf("events %q, want %q", got, want)
@@ -252,15 +259,12 @@ func TestRunIsStopped(t *testing.T) {
 	r := open(t, map[string]string{
 		"crewhost.yaml": echoServer,
 		"crew.yaml":     strings.Replace(oneTask, "[echo]", "[sleep]", 1),
-	}, with(model), func(c *runner.Config) {
-		next := c.OnEvent
-		c.OnEvent = func(e event.Event) {
-			next(e)
-			if e.Kind == event.ToolCalled {
-				cancel()
-			}
+	}, with(model))
+	r.heard = func(e event.Event) {
+		if e.Kind == event.ToolCalled {
+			cancel()
 		}
-	})
+	}
 	inputs := crew.Inputs{"word": "tide"}
 	out, err := r.host.Run(ctx, r.crew(inputs), inputs)
 	var failed *runner.RunError

@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -15,7 +14,6 @@ import (
 
 	"crewhost/crew"
 	"crewhost/runner/agent"
-	"crewhost/runner/event"
 	"crewhost/runner/llm"
 	"crewhost/runner/process"
 	"crewhost/tools/mount"
@@ -41,14 +39,15 @@ func (e *RunError) Unwrap() error { return e.Err }
 
 // Run runs a crew that [Host.Judge] found no issue in. The models that the crew
 // names are made first: a missing key is a plain error. From the first task on
-// an error is a [*RunError], and there is an Output beside it.
+// an error is a [*RunError], and there is an Output beside it. What happens is
+// told to the Events of the host.
 func (h *Host) Run(ctx context.Context, c *crew.Crew, inputs crew.Inputs) (*Output, error) {
 	if err := h.models.prepare(ctx, profilesOf(c)...); err != nil {
 		return nil, err
 	}
 	began := time.Now()
 	c = c.Expand(inputs)
-	events := event.NewStream(rand.Text(), time.Now, h.sinks()...)
+	events := h.cfg.Events
 
 	loop, err := agent.New(agent.Config{
 		Models: func(profile string) (llm.Model, agent.Settings, error) {
@@ -56,12 +55,11 @@ func (h *Host) Run(ctx context.Context, c *crew.Crew, inputs crew.Inputs) (*Outp
 			return m, h.models.settings(profile), err
 		},
 		Toolbox: h.guard, Definitions: h.guard.Definitions,
-		Events: events, Logger: h.log,
+		Events: events, Logger: h.log, Stream: h.cfg.Stream,
 	})
 	if err != nil {
 		return nil, err
 	}
-	events.Emit(event.Event{Kind: event.RunStarted})
 	result, err := process.Run(ctx, process.Plan{
 		Crew:       c,
 		Runner:     &taskRunner{loop: loop, crew: c},
@@ -70,29 +68,14 @@ func (h *Host) Run(ctx context.Context, c *crew.Crew, inputs crew.Inputs) (*Outp
 		Schema:     schemaReader(c.Path),
 		Events:     events,
 	})
-	finished := event.Event{Kind: event.RunFinished, Success: new(err == nil), DurationMS: time.Since(began).Milliseconds()}
 	var out *Output
 	if result != nil {
 		out = &Output{Final: result.Final, Tasks: result.Tasks, Usage: result.Usage, Took: time.Since(began)}
-		finished.InputTokens, finished.OutputTokens = result.Usage.Input, result.Usage.Output
 	}
 	if err != nil {
-		finished.Error = strings.Join(strings.Fields(err.Error()), " ")
 		err = &RunError{err}
 	}
-	events.Emit(finished)
 	return out, err
-}
-
-// sinks are who is told of events, in which no secret is shown, whoever said it.
-func (h *Host) sinks() []event.Sink {
-	if h.cfg.OnEvent == nil {
-		return nil
-	}
-	return []event.Sink{func(e event.Event) {
-		e.Error, e.Text = h.cfg.Redactor.Redact(e.Error), h.cfg.Redactor.Redact(e.Text)
-		h.cfg.OnEvent(e)
-	}}
 }
 
 // profilesOf returns the profiles that a run of the crew uses, the default one

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/lmittmann/tint"
 	"github.com/urfave/cli/v2"
@@ -15,6 +16,7 @@ import (
 	"crewhost/mcp"
 	"crewhost/mcp/child"
 	"crewhost/runner"
+	"crewhost/runner/event"
 )
 
 // runApp parses a command line and carries it out.
@@ -180,7 +182,7 @@ func (s *session) open(ctx *cli.Context) (*runner.Host, error) {
 		Guard:      []string{self, guardArgument},
 		Version:    version().Version,
 		OnServer:   s.progress.server,
-		OnEvent:    s.progress.event,
+		Events:     event.NewStream("", time.Now, s.progress.event),
 	})
 	if err != nil {
 		return nil, err

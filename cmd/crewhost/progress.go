@@ -101,11 +101,14 @@ func (p *progress) event(e event.Event) {
 	case event.TaskStarted:
 		p.line(green, fmt.Sprintf("task %s: agent %s", e.Task, e.Agent))
 	case event.TaskCompleted:
+		if !*e.Success {
+			return // said already: failed, or skipped
+		}
 		p.line(green, fmt.Sprintf("task %s: done, %s", e.Task, took(time.Duration(e.DurationMS)*time.Millisecond)))
 	case event.TaskFailed:
 		p.line(red, fmt.Sprintf("task %s: failed: %s", e.Task, e.Error))
 	case event.TaskSkipped:
-		p.line(yellow, fmt.Sprintf("task %s: skipped: %s", e.Task, e.Text))
+		p.line(yellow, fmt.Sprintf("task %s: skipped: %s", e.Task, e.Reason))
 	case event.ModelReturned:
 		tokens := ""
 		if e.InputTokens+e.OutputTokens > 0 {

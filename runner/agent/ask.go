@@ -14,7 +14,7 @@ import (
 // What a model is asked for, as events and accounts tell it. Processes add words
 // of their own to these, such as assign, review and vote.
 const (
-	OperationTask       = "task"
+	OperationTask       = "agent"
 	OperationDelegation = "delegation"
 	OperationPlan       = "plan"
 	OperationQuestion   = "question"

@@ -19,6 +19,7 @@ import (
 // call is one call of a turn on its way.
 type call struct {
 	id     string
+	about  string // the correlation of its events
 	tool   held
 	known  bool
 	name   string // as the model wrote it
@@ -38,7 +39,7 @@ func (r *run) callTools(ctx context.Context, msg llm.Message) error {
 		c := &calls[i]
 		wrote := &msg.Calls[i]
 		wrote.ID = r.uniqueID(wrote.ID, i)
-		c.id, c.name = wrote.ID, wrote.Name
+		c.id, c.about, c.name = wrote.ID, r.events.ID(), wrote.Name
 		c.tool, c.known = r.set.lookup(wrote.Name)
 		if !c.known {
 			c.fault = r.set.unknown(wrote.Name)
@@ -130,9 +131,14 @@ func (r *run) call(ctx context.Context, c *call) {
 		return
 	}
 	start := time.Now()
-	res, err := r.toolbox.Call(ctx, tools.Call{
+	res, err := r.toolbox.Call(event.NewContext(ctx, r.scope(c)), tools.Call{
 		ID: c.id, Name: c.tool.def.Name, Arguments: c.args,
 		Agent: r.in.Agent.Key, Task: r.in.Task.Key,
+		Progress: func(p tools.Progress) {
+			e := r.toolEvent(event.ToolProgress, c)
+			e.Progress = &event.Progress{Done: p.Done, Total: p.Total, Message: p.Message}
+			r.emit(e)
+		},
 	})
 	returned := r.toolEvent(event.ToolReturned, c)
 	returned.DurationMS = time.Since(start).Milliseconds()
@@ -185,11 +191,23 @@ func (r *run) faultMessage(c *call) llm.Message {
 }
 
 func (r *run) toolEvent(kind event.Kind, c *call) event.Event {
-	e := event.Event{Kind: kind, Call: c.id, Tool: c.tool.def.Name, Server: c.tool.def.Server, Turn: r.out.Turns}
+	e := event.Event{
+		Kind: kind, Correlation: c.about, Cause: r.about,
+		Call: c.id, Tool: c.tool.def.Name, Server: c.tool.def.Server, Turn: r.out.Turns,
+	}
 	if !c.known {
 		e.Tool = excerpt(line(c.name, "(no name)"), maxWireName)
 	}
 	return e
+}
+
+// scope is where what comes of a call happens: what its tool asks a person, a
+// task that it hands on.
+func (r *run) scope(c *call) event.Scope {
+	return event.Scope{
+		Task: r.in.Task.Key, Agent: r.in.Agent.Key, Role: r.in.Agent.Role.V, Attempt: r.in.Attempt,
+		Call: c.id, Tool: c.tool.def.Name, Server: c.tool.def.Server, Correlation: c.about,
+	}
 }
 
 // uniqueID returns id, or another one where it is missing or was used before in

@@ -30,6 +30,9 @@ type run struct {
 	pieces   string          // of an answer that was cut, joined
 	toolFree bool            // whether the next turn must not call tools
 
+	cause string // the correlation of the call that this work was handed on by
+	about string // the correlation of the present turn's events
+
 	pending   Reason // what the next turn is to mend
 	cuts      int    // cut turns with calls, in a row
 	continued int    // times that the present answer was continued
@@ -66,6 +69,7 @@ func (r *run) do(ctx context.Context) (Output, error) {
 		ctx, cancel = context.WithTimeoutCause(ctx, d, errDeadline)
 		defer cancel()
 	}
+	r.cause = event.ScopeOf(ctx).Correlation
 	answer, err := r.turns(ctx)
 	if err == nil {
 		r.out.Text = answer
@@ -168,21 +172,22 @@ func (r *run) ask(ctx context.Context) (*llm.Response, error) {
 		req.ToolChoice = llm.ToolNone
 	}
 	r.toolFree = false
+	r.about = r.events.ID()
 	if r.stream {
 		req.OnDelta = func(d llm.Delta) {
 			if d.Text != "" {
-				r.emit(event.Event{Kind: event.ModelDelta, Turn: r.out.Turns, Text: d.Text})
+				r.emit(event.Event{Kind: event.ModelDelta, Correlation: r.about, Turn: r.out.Turns, Text: d.Text})
 			}
 		}
 	}
-	r.emit(event.Event{Kind: event.ModelCalled, Turn: r.out.Turns, Model: r.settings.Model, Operation: r.operation})
+	r.emit(event.Event{Kind: event.ModelCalled, Correlation: r.about, Turn: r.out.Turns, Model: r.settings.Model, Operation: r.operation})
 	start := time.Now()
 	res, err := r.model.Generate(ctx, req)
 	if err == nil && res == nil {
 		err = errors.New("the model returned nothing")
 	}
 	returned := event.Event{
-		Kind: event.ModelReturned, Turn: r.out.Turns, Model: r.settings.Model, Operation: r.operation,
+		Kind: event.ModelReturned, Correlation: r.about, Turn: r.out.Turns, Model: r.settings.Model, Operation: r.operation,
 		DurationMS: time.Since(start).Milliseconds(), Success: new(err == nil),
 	}
 	if err != nil {
@@ -199,7 +204,7 @@ func (r *run) ask(ctx context.Context) (*llm.Response, error) {
 		returned.Model = res.Model
 	}
 	returned.Stop = string(res.Stop)
-	returned.InputTokens, returned.OutputTokens = res.Usage.Input, res.Usage.Output
+	returned.InputTokens, returned.OutputTokens, returned.CacheHitTokens = res.Usage.Input, res.Usage.Output, res.Usage.CacheRead
 	r.emit(returned)
 	if err := r.spent(res.Usage); err != nil {
 		return nil, err
@@ -337,7 +342,10 @@ func (r *run) accept(ctx context.Context, answer string) error {
 }
 
 func (r *run) emit(e event.Event) {
-	e.Task, e.Agent, e.Attempt = r.in.Task.Key, r.in.Agent.Key, r.in.Attempt
+	e.Task, e.Agent, e.Role, e.Attempt = r.in.Task.Key, r.in.Agent.Key, r.in.Agent.Role.V, r.in.Attempt
+	if e.Cause == "" {
+		e.Cause = r.cause
+	}
 	r.events.Emit(e)
 }
 

@@ -1,101 +1,229 @@
-// Package event is what a run says while it goes: kinds of events, each a flat
-// record with who and when, and the [Sink] that takes them.
+// Package event is what a run says while it goes, and what it can be told: kinds
+// of events, each a flat record with who and when, the [Sink] that takes them,
+// and the [Command] that a watching program sends back.
 //
-// The loop that does the work emits events in order from the goroutine that
-// does it; a [Stream] numbers them and hands them to its sinks one at a time.
+// Whoever does the work emits events, in order, from the goroutine that does it;
+// a [Stream] numbers them, masks the secrets in them, adds what follows from them
+// and hands them to its sinks one at a time.
 //
 //	s := event.NewStream("run-1", time.Now, func(e event.Event) { fmt.Println(e.Kind) })
 //	s.Emit(event.Event{Kind: event.TaskStarted, Task: "write", Agent: "writer"})
+//
+// As JSON (see [Event.MarshalJSON]) an event has the members that its kind has
+// and no others; schema.json beside this file, which is [Schema], describes each.
+// The form is Orkeon's, version 2, and more: a program that reads the one reads
+// the other, as long as it passes over kinds and members that it does not know.
 package event
 
 import (
-	"sync"
+	"encoding/json"
 	"time"
 )
 
-// Version is the version of the events' form.
-const Version = 1
+// Version is the version of the events' form. What is added to it changes no
+// version; a member that goes, or means something else, does.
+const Version = 2
 
 // Kind is the kind of an event.
 type Kind string
 
-// The kinds.
+// The kinds. A program's run begins with [RunStarted] and ends with
+// [RunFinished], whatever happens between them.
 const (
-	RunStarted    Kind = "run.started"
-	RunFinished   Kind = "run.finished"
+	RunStarted  Kind = "run.started"
+	RunOutput   Kind = "run.output" // the result, of a run that succeeded
+	RunFinished Kind = "run.finished"
+	Failure     Kind = "error" // why the run fails; RunFinished comes next
+
+	MCPServer  Kind = "mcp.server"  // a server was connected, or failed, or changed its state later
+	MCPStartup Kind = "mcp.startup" // every server is connected or has failed
+
 	TaskStarted   Kind = "task.started"
-	TaskCompleted Kind = "task.completed"
-	TaskFailed    Kind = "task.failed"
-	TaskSkipped   Kind = "task.skipped"
+	TaskFailed    Kind = "task.failed"    // a TaskCompleted without success follows
+	TaskSkipped   Kind = "task.skipped"   // a TaskCompleted without success follows
+	TaskCompleted Kind = "task.completed" // the end of every task that began or was skipped
+	TaskRetried   Kind = "task.retried"   // an attempt failed or was turned down; a TaskStarted with the next follows
+	TaskAssigned  Kind = "task.assigned"  // an agent that hands tasks out has chosen who does one
+	TaskReviewed  Kind = "task.reviewed"  // and has judged what came of it
+
 	ModelCalled   Kind = "model.called"
+	ModelDelta    Kind = "llm.delta"
 	ModelReturned Kind = "model.returned"
-	ModelDelta    Kind = "model.delta"
-	ToolCalled    Kind = "tool.called"
-	ToolReturned  Kind = "tool.returned"
-	Notice        Kind = "notice" // something a person should know: a trimmed history, a cut answer
+	CostUpdated   Kind = "cost.updated" // follows each ModelReturned with an answer
+
+	ToolCalled        Kind = "tool.called"
+	ToolProgress      Kind = "tool.progress"
+	ToolReturned      Kind = "tool.returned"
+	DelegationStarted Kind = "delegation.started" // after the ToolCalled of the tool that delegates
+	AgentSpawned      Kind = "agent.spawned"
+
+	InputNeeded    Kind = "input.needed" // a question; the command input.given answers it
+	InputGiven     Kind = "input.given"
+	ApprovalNeeded Kind = "approval.needed" // a call that the policy asks about; the command approval.given answers it
+	ApprovalGiven  Kind = "approval.given"
+
+	Notice Kind = "notice" // something a person should know: a trimmed history, a cut answer
 )
 
 // Event is one thing that happened. Fields that do not belong to its kind are
-// zero and left out of JSON.
+// not told.
 type Event struct {
-	V    int       `json:"v"`
-	Seq  int64     `json:"seq"` // from 1, without gaps
-	Time time.Time `json:"ts"`
-	Kind Kind      `json:"kind"`
+	V    int
+	Seq  int64 // from 1, without gaps
+	Time time.Time
+	Kind Kind
+	Run  string
 
-	Run     string `json:"run,omitempty"`
-	Task    string `json:"task,omitempty"`    // key in the crew file
-	Agent   string `json:"agent,omitempty"`   // key in the crew file
-	Attempt int    `json:"attempt,omitempty"` // from 1
+	Task    string // key in the crew file
+	Agent   string // key in the crew file
+	Role    string // of the agent
+	Attempt int    // of the task, from 1
 
-	Call      string   `json:"call,omitempty"` // id of a tool call
-	Tool      string   `json:"tool,omitempty"`
-	Server    string   `json:"server,omitempty"`    // the MCP server of the tool
-	Arguments []string `json:"arguments,omitempty"` // names only, sorted, never values
+	// Correlation is the same in all events about one thing: one call of a tool
+	// or of a model, one question. It is unique in the stream; see [Stream.ID].
+	Correlation string
+	Cause       string // the Correlation of what this came of
 
-	Model        string `json:"model,omitempty"`
-	Operation    string `json:"operation,omitempty"` // what a model is asked for: task, delegation, plan, assign, review, vote, route…
-	Turn         int    `json:"turn,omitempty"`      // of the model within the task, from 1
-	Stop         string `json:"stop,omitempty"`
-	InputTokens  int    `json:"inputTokens,omitempty"`
-	OutputTokens int    `json:"outputTokens,omitempty"`
+	Call      string   // the model's id of a tool call
+	Tool      string   // its registered name
+	Server    string   // the MCP server of the tool
+	Arguments []string // names only, sorted, never values
 
-	Text       string `json:"text,omitempty"` // of a delta or a notice
-	Success    *bool  `json:"success,omitempty"`
-	Error      string `json:"error,omitempty"` // one line, redacted
-	DurationMS int64  `json:"durationMs,omitempty"`
+	Provider  string
+	Model     string
+	Operation string // what a model was asked for: agent, assign, review, vote, plan, …; empty: agent
+	Turn      int    // of the model within the task, from 1
+	Stop      string // why the model stopped
+
+	InputTokens     int // cached ones included
+	OutputTokens    int
+	CacheHitTokens  int // of InputTokens
+	EstimatedTokens int // of all, those that nobody measured
+	Cost            float64
+	Currency        string // of Cost; empty: no cost is known
+	CostSource      string // "vendor", "prices" or, of a sum, "mixed"
+
+	Text       string // a delta, a notice, a task's or the run's output
+	Reason     string // why a task was skipped, an agent spawned, a call allowed or not
+	Error      string // one line
+	Code       string // of an error: stable, for programs
+	Success    *bool
+	Skipped    bool // of a TaskCompleted
+	Turns      int  // calls to the model
+	ToolCalls  int
+	File       string // the virtual path of a task's deliverable
+	DurationMS int64
+
+	ToRole, ToAgent string // whom a task is delegated to, or who was spawned
+
+	Progress *Progress
+	Question *Question
+	Answer   *Answer
+	State    *State
+	Totals   *Totals
+	Begin    *Begin
+	ExitCode int
+}
+
+// Progress is how far a tool's call is.
+type Progress struct {
+	Done    float64
+	Total   float64 // 0: not known
+	Message string
+}
+
+// The kinds of input that a [Question] may want.
+const (
+	InputText    = "text"
+	InputConfirm = "confirm" // yes or no
+	InputChoice  = "choice"  // one of Choices
+	InputForm    = "form"    // an object as Schema says
+	InputVisit   = "visit"   // that a person has visited the page URL
+)
+
+// Question is what an [InputNeeded] or an [ApprovalNeeded] asks.
+type Question struct {
+	Input   string // kind of input; empty for an approval
+	Prompt  string
+	Choices []string
+	Default string // what no answer means; empty: nothing
+	About   string // the description of the task in which it comes up
+	Schema  json.RawMessage
+	URL     string
+	// Arguments are those of the call to approve, as JSON, shortened where they
+	// are long.
+	Arguments string
+	Scopes    []string // that an approval may have
+}
+
+// Answer is what became of a question.
+type Answer struct {
+	Action string // of an InputGiven: accept, decline or cancel
+	Allow  bool   // of an ApprovalGiven
+	Scope  string // of an ApprovalGiven: once or run
+	By     string // command, flag, settings, default, or nobody
+}
+
+// State is where an MCP server stands, or, of an [MCPStartup], all of them.
+type State struct {
+	State, From string
+	Transport   string
+	Era         string
+	Protocol    string
+	Required    bool
+	Tools       []string
+
+	Servers, Connected, Failed, Offered int // of an MCPStartup; Offered are all their tools
+}
+
+// Totals are sums up to now, of the run in the event's own fields and here of
+// the agent and the operation whose call it was.
+type Totals struct{ Agent, Operation Sum }
+
+// Sum is a part of a [Totals].
+type Sum struct {
+	InputTokens, OutputTokens int
+	Cost                      float64
+}
+
+// Begin is what a [RunStarted] says.
+type Begin struct {
+	Target string // as the command line has it
+	Stream bool   // whether deltas are told
+	Host   string // the program and its version
 }
 
 // Sink takes events. It is called for one event at a time and should return
 // soon: the run waits for it.
 type Sink func(Event)
 
-// Stream numbers events and hands each to every sink, in order. A nil Stream
-// drops them. It is safe for concurrent use.
-type Stream struct {
-	mu    sync.Mutex
-	now   func() time.Time
-	run   string
-	seq   int64
-	sinks []Sink
-}
-
-// NewStream returns a stream that stamps events by now.
-func NewStream(run string, now func() time.Time, sinks ...Sink) *Stream {
-	return &Stream{run: run, now: now, sinks: sinks}
-}
-
-// Emit numbers, stamps and delivers e.
-func (s *Stream) Emit(e Event) {
-	if s == nil {
-		return
+// texts are all texts of e that somebody else may have written.
+func (e *Event) texts() []*string {
+	all := []*string{
+		&e.Task, &e.Agent, &e.Role, &e.Call, &e.Tool, &e.Server,
+		&e.Provider, &e.Model, &e.Operation, &e.Stop, &e.Currency, &e.CostSource,
+		&e.Text, &e.Reason, &e.Error, &e.Code, &e.File, &e.ToRole, &e.ToAgent,
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.seq++
-	e.V, e.Seq, e.Run = Version, s.seq, s.run
-	e.Time = s.now().UTC()
-	for _, sink := range s.sinks {
-		sink(e)
+	if p := e.Progress; p != nil {
+		all = append(all, &p.Message)
 	}
+	if q := e.Question; q != nil {
+		all = append(all, &q.Prompt, &q.Default, &q.About, &q.URL, &q.Arguments)
+		for i := range q.Choices {
+			all = append(all, &q.Choices[i])
+		}
+	}
+	if s := e.State; s != nil {
+		all = append(all, &s.Era, &s.Protocol)
+		for i := range s.Tools {
+			all = append(all, &s.Tools[i])
+		}
+	}
+	if b := e.Begin; b != nil {
+		all = append(all, &b.Target)
+	}
+	for i := range e.Arguments {
+		all = append(all, &e.Arguments[i])
+	}
+	return all
 }

@@ -26,8 +26,8 @@ func TestJSONLWritesALineAnEvent(t *testing.T) {
 	no := false
 	s.Emit(event.Event{Kind: event.TaskStarted, Task: "write", Agent: "writer", Attempt: 1})
 	s.Emit(event.Event{Kind: event.ToolReturned, Tool: "a<b>&c", Success: &no, Error: "one\ntwo", DurationMS: 12})
-	want := `{"v":1,"seq":1,"ts":"2026-03-04T04:06:07Z","kind":"task.started","run":"r1","task":"write","agent":"writer","attempt":1}
-{"v":1,"seq":2,"ts":"2026-03-04T04:06:07Z","kind":"tool.returned","run":"r1","tool":"a<b>&c","success":false,"error":"one\ntwo","durationMs":12}
+	want := `{"v":2,"seq":1,"ts":"2026-03-04T04:06:07Z","kind":"task.started","crewId":"r1","taskId":"write","agentId":"writer","attempt":1}
+{"v":2,"seq":2,"ts":"2026-03-04T04:06:07Z","kind":"tool.returned","crewId":"r1","toolName":"a<b>&c","success":false,"durationMs":12,"error":"one\ntwo"}
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Error(diff)
@@ -105,7 +105,7 @@ func TestStreamNumbersWithoutGaps(t *testing.T) {
 	}
 	dec := json.NewDecoder(&out)
 	for i := range seen {
-		var e event.Event
+		var e struct{ Seq int64 }
 		if err := dec.Decode(&e); err != nil {
 			t.Fatal(err)
 		}

@@ -185,7 +185,7 @@ func TestOneRuleForFailures(t *testing.T) {
 		Crew: crewOf("a", "b", "c b", "d c a", "e a"), Runner: w,
 		Events: event.NewStream("r", time.Now, func(e event.Event) {
 			if e.Kind == event.TaskFailed || e.Kind == event.TaskSkipped {
-				told = append(told, fmt.Sprintf("%s %s %s%s", e.Kind, e.Task, e.Error, e.Text))
+				told = append(told, fmt.Sprintf("%s %s %s%s", e.Kind, e.Task, e.Error, e.Reason))
 			}
 		}),
 	})

@@ -78,7 +78,8 @@ func (s *slot) end(ctx context.Context, answer Answer, err error) error {
 	r.State, r.Took = Completed, time.Since(s.work.began)
 	e := event.Event{
 		Kind: event.TaskCompleted, Success: new(err == nil), DurationMS: time.Since(s.work.tried).Milliseconds(),
-		InputTokens: answer.Usage.Input, OutputTokens: answer.Usage.Output,
+		InputTokens: answer.Usage.Input, OutputTokens: answer.Usage.Output, CacheHitTokens: answer.Usage.CacheRead,
+		Turns: answer.Turns, ToolCalls: answer.ToolCalls, File: file, Text: answer.Text,
 	}
 	if err != nil {
 		r.State = Failed
@@ -93,13 +94,16 @@ func (s *slot) end(ctx context.Context, answer Answer, err error) error {
 
 func (s *slot) skip(why string) {
 	s.result.State, s.result.Why = Skipped, why
-	s.emit(event.Event{Kind: event.TaskSkipped, Text: why})
+	s.emit(event.Event{Kind: event.TaskSkipped, Reason: why})
 }
 
 // emit tells of the task, and of its agent unless e names one.
 func (s *slot) emit(e event.Event) {
 	if e.Agent == "" {
 		e.Agent = s.result.Agent
+	}
+	if a := s.run.plan.Crew.Agent(e.Agent); a != nil {
+		e.Role = a.Role.V
 	}
 	e.Task, e.Attempt = s.task.Key, max(1, s.result.Attempts)
 	s.run.plan.Events.Emit(e)

@@ -1,0 +1,45 @@
+package event
+
+import "context"
+
+// Scope is what an event came of: the work on a task, or a call of a tool in it.
+// It travels with the context of that work, so that what happens further down – a
+// question to a person, a task that is handed on – can name its cause.
+type Scope struct {
+	Task, Agent, Role string
+	Attempt           int
+	Call, Tool        string
+	Server            string
+	Correlation       string
+}
+
+// Within returns e as something that happens within the scope. What e says
+// itself stands.
+func (s Scope) Within(e Event) Event {
+	if e.Task == "" && e.Agent == "" {
+		e.Task, e.Agent, e.Role, e.Attempt = s.Task, s.Agent, s.Role, s.Attempt
+	}
+	if e.Cause == "" {
+		e.Cause = s.Correlation
+	}
+	if e.Tool == "" && e.Call == "" {
+		e.Tool, e.Call = s.Tool, s.Call
+		if e.Server == "" {
+			e.Server = s.Server
+		}
+	}
+	return e
+}
+
+type scopeKey struct{}
+
+// NewContext returns a context for work within the scope.
+func NewContext(ctx context.Context, s Scope) context.Context {
+	return context.WithValue(ctx, scopeKey{}, s)
+}
+
+// ScopeOf returns the scope of ctx, or the zero Scope.
+func ScopeOf(ctx context.Context) Scope {
+	s, _ := ctx.Value(scopeKey{}).(Scope)
+	return s
+}

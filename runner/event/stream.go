@@ -1,0 +1,95 @@
+package event
+
+import (
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Stream numbers events and hands each to every sink, in order. Two kinds of
+// events it adds itself, so that readers can count on them whoever emits: the
+// [TaskCompleted] of a task that failed or was skipped, and the [CostUpdated] of a
+// call to a model. After [RunFinished] it drops what comes.
+//
+// A nil Stream drops everything. It is safe for concurrent use; a sink must not
+// use it.
+type Stream struct {
+	ids atomic.Int64
+
+	mu     sync.Mutex
+	mask   func(string) string // may be nil
+	now    func() time.Time
+	run    string
+	seq    int64
+	over   bool
+	sinks  []Sink
+	ledger ledger
+}
+
+// NewStream returns a stream that stamps events by now.
+func NewStream(run string, now func() time.Time, sinks ...Sink) *Stream {
+	return &Stream{run: run, now: now, sinks: sinks}
+}
+
+// Mask has mask hide the secrets in every text of every event from now on.
+func (s *Stream) Mask(mask func(string) string) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mask = mask
+}
+
+// ID returns what is unique in the stream, for [Event.Correlation].
+func (s *Stream) ID() string {
+	if s == nil {
+		return ""
+	}
+	return strconv.FormatInt(s.ids.Add(1), 10)
+}
+
+// Emit numbers, stamps and delivers e, and then what follows from it.
+func (s *Stream) Emit(e Event) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return
+	}
+	if e.Kind == RunFinished {
+		e = s.ledger.sum(e)
+		s.over = true
+	}
+	s.deliver(e)
+	switch {
+	case e.Kind == TaskFailed || e.Kind == TaskSkipped:
+		s.deliver(ended(e))
+	case e.Kind == ModelReturned && e.Success != nil && *e.Success:
+		s.deliver(s.ledger.book(e))
+	}
+}
+
+// deliver stamps e and hands it out. The caller holds mu.
+func (s *Stream) deliver(e Event) {
+	s.seq++
+	e.V, e.Seq, e.Run = Version, s.seq, s.run
+	e.Time = s.now().UTC()
+	if s.mask != nil {
+		e = e.masked(s.mask)
+	}
+	for _, sink := range s.sinks {
+		sink(e)
+	}
+}
+
+// ended is the end of a task that failed or was skipped, for who counts tasks by
+// their ends.
+func ended(e Event) Event {
+	e.Skipped = e.Kind == TaskSkipped
+	e.Kind, e.Success, e.Text = TaskCompleted, new(false), ""
+	return e
+}
