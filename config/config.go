@@ -96,6 +96,12 @@ const (
 	SchemasPlain = "plain"
 )
 
+// How a model calls tools.
+const (
+	CallsNative = "native" // by the API's own calls
+	CallsText   = "text"   // in its text, as the prompt tells it
+)
+
 // Profile is one way to reach one model. Zero fields are unset.
 type Profile struct {
 	Provider    string // one of the providers; empty where no model is configured
@@ -111,7 +117,9 @@ type Profile struct {
 	// ToolSchemas is SchemasPlain where the model's server takes but plain
 	// schemas of tools: without references, among others.
 	ToolSchemas string
-	Pos         strict.Pos
+	// ToolCalls is CallsText for a model that has no calls of its own.
+	ToolCalls string
+	Pos       strict.Pos
 }
 
 // MCP is the section of the MCP servers.

@@ -42,6 +42,7 @@ type ProfileDocument struct {
 	TopP        strict.At[share]       `key:"top_p"`
 	MaxTokens   count                  `key:"max_tokens"`
 	ToolSchemas strict.At[string]      `key:"tool_schemas"`
+	ToolCalls   strict.At[string]      `key:"tool_calls"`
 }
 
 type mcpDocument struct {
@@ -217,6 +218,7 @@ func (l *loader) profile(x *expander, doc ProfileDocument, where string) Profile
 		Pos:       doc.Pos,
 
 		ToolSchemas: doc.ToolSchemas.V,
+		ToolCalls:   doc.ToolCalls.V,
 	}
 	if !p.BaseURL.IsZero() {
 		checkURL(d, doc.BaseURL.Pos, where+".base_url", p.BaseURL)
@@ -234,6 +236,7 @@ func (l *loader) profile(x *expander, doc ProfileDocument, where string) Profile
 		p.TopP = (*float64)(&doc.TopP.V)
 	}
 	oneOf(d, doc.ToolSchemas, where+".tool_schemas", SchemasFull, SchemasPlain)
+	oneOf(d, doc.ToolCalls, where+".tool_calls", CallsNative, CallsText)
 	oneOf(d, doc.Provider, where+".provider", ProviderOpenAI, ProviderAnthropic, ProviderReplay, ProviderEcho)
 	switch {
 	case p.Provider == "" && (p.Model != "" || !p.BaseURL.IsZero()):

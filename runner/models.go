@@ -164,7 +164,7 @@ func (m *models) vendors(c *crew.Crew) crew.Issues {
 // settings are what a profile says of requests.
 func (m *models) settings(id string) agent.Settings {
 	p, _ := m.llm.Select(id) // who asks has the model already
-	return agent.Settings{Model: p.Model, Temperature: p.Temperature, TopP: p.TopP, MaxTokens: p.MaxTokens}
+	return agent.Settings{Model: p.Model, Temperature: p.Temperature, TopP: p.TopP, MaxTokens: p.MaxTokens, TextCalls: p.ToolCalls == config.CallsText}
 }
 
 // credentials resolves refs in the environment that the host was given, and has

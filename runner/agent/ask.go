@@ -61,7 +61,7 @@ func (l *Loop) Ask(ctx context.Context, q Question) (Output, error) {
 		settings.Format = nil // the agent's own is for its tasks
 	}
 	set := &toolset{}
-	r := l.begin(in, cmp.Or(q.Operation, OperationQuestion), set, system(in, set), text)
+	r := l.begin(in, cmp.Or(q.Operation, OperationQuestion), set, system(in, set, false), text)
 	r.model, r.settings = model, settings
 	return r.do(ctx)
 }

@@ -25,40 +25,64 @@ type call struct {
 	name   string // as the model wrote it
 	args   json.RawMessage
 	fault  string // why it is not run; the model reads it
+	broken bool   // its arguments can't be understood
 	result llm.Message
 }
 
-// callTools runs the calls of a turn, several at once, and adds the turn and
-// the results to the conversation in the order of the calls. The tool.called
-// events come in that order too; a tool.returned comes when its tool is done.
+// callTools runs the calls of a turn and adds the turn and the results to the
+// conversation in the order of the calls.
 func (r *run) callTools(ctx context.Context, msg llm.Message) error {
 	calls := make([]call, len(msg.Calls))
 	msg.Calls = slices.Clone(msg.Calls)
-	malformed := 0
 	for i := range msg.Calls {
 		c := &calls[i]
 		wrote := &msg.Calls[i]
 		wrote.ID = r.uniqueID(wrote.ID, i)
-		c.id, c.about, c.name = wrote.ID, r.events.ID(), wrote.Name
-		c.tool, c.known = r.set.lookup(wrote.Name)
+		r.judge(c, *wrote)
 		if !c.known {
-			c.fault = r.set.unknown(wrote.Name)
 			wrote.Name = fitName(wrote.Name)
 		}
-		args, err := c.tool.arguments(wrote.Arguments)
-		if err != nil {
-			// Many APIs refuse a conversation that holds arguments which are no
-			// object, so the model reads what it wrote in the fault instead.
-			if c.known {
-				malformed++
-				c.fault = fmt.Sprintf("%s was not run: %v. You wrote: %s", wrote.Name, err, excerpt(line(wrote.Arguments, ""), 200))
-			}
+		// Many APIs refuse a conversation that holds arguments which are no
+		// object, so the model reads what it wrote in the fault instead.
+		if c.args == nil {
 			wrote.Arguments = noArguments
-		} else if strings.TrimSpace(wrote.Arguments) == "" || len(args) == len(noArguments) {
-			wrote.Arguments = string(args)
+		} else if strings.TrimSpace(wrote.Arguments) == "" || len(c.args) == len(noArguments) {
+			wrote.Arguments = string(c.args)
 		}
-		c.args = args
 	}
+	if err := r.runCalls(ctx, calls); err != nil {
+		return err
+	}
+	r.history.add(msg)
+	for i := range calls {
+		r.history.add(calls[i].result)
+	}
+	return r.wentWrong(calls)
+}
+
+// judge looks up what a call is of, and whether it can be run.
+func (r *run) judge(c *call, wrote llm.ToolCall) {
+	c.id, c.about, c.name = wrote.ID, r.events.ID(), wrote.Name
+	c.tool, c.known = r.set.lookup(wrote.Name)
+	args, err := c.tool.arguments(wrote.Arguments)
+	c.args = args
+	switch {
+	case !c.known:
+		c.fault = r.set.unknown(wrote.Name)
+	case err != nil:
+		c.misshapen(err, wrote.Arguments)
+	}
+}
+
+// misshapen says to the model why a call of a known tool was not run.
+func (c *call) misshapen(err error, wrote string) {
+	c.broken = true
+	c.fault = fmt.Sprintf("%s was not run: %v. You wrote: %s", c.name, err, excerpt(line(wrote, ""), 200))
+}
+
+// runCalls runs the calls of a turn, several at once. The tool.called events come
+// in their order; a tool.returned comes when its tool is done.
+func (r *run) runCalls(ctx context.Context, calls []call) error {
 	sound := 0
 	for i := range calls {
 		if calls[i].fault == "" {
@@ -90,10 +114,16 @@ func (r *run) callTools(ctx context.Context, msg llm.Message) error {
 	if ctx.Err() != nil {
 		return ended(ctx)
 	}
+	return nil
+}
 
-	r.history.add(msg)
-	for i := range calls {
-		r.history.add(calls[i].result)
+// wentWrong ends a task whose turns go wrong again and again.
+func (r *run) wentWrong(calls []call) error {
+	malformed := 0
+	for _, c := range calls {
+		if c.broken {
+			malformed++
+		}
 	}
 	if malformed < len(calls) {
 		r.malformed = 0

@@ -30,8 +30,8 @@ func (h *history) add(messages ...llm.Message) {
 }
 
 // trim leaves out the oldest turns of a conversation beyond its bounds and
-// reports how many messages that were. A tool's result never stays without the
-// answer that asked for it.
+// reports how many messages that were. What is kept begins with an answer of the
+// model: a tool's result, in whichever form, never stays without the call.
 func (h *history) trim() int {
 	taskChars := size(h.task)
 	if len(h.turns)+1 <= h.maxMessages && h.chars+taskChars <= h.maxChars {
@@ -47,7 +47,7 @@ func (h *history) trim() int {
 	cut, chars := 0, h.chars
 	for cut < last {
 		fits := len(h.turns)-cut+1 <= h.maxMessages/2 && chars+taskChars <= h.maxChars/2
-		if fits && h.turns[cut].Role != llm.RoleTool {
+		if fits && h.turns[cut].Role == llm.RoleAssistant {
 			break
 		}
 		chars -= size(h.turns[cut])

@@ -78,7 +78,7 @@ Hold to these rules:
 For this one:
 
 1. No tables.`
-	if diff := cmp.Diff(wantSystem, system(in, set)); diff != "" {
+	if diff := cmp.Diff(wantSystem, system(in, set, false)); diff != "" {
 		t.Error(diff)
 	}
 	wantUser := `# Task

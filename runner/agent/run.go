@@ -33,6 +33,7 @@ type run struct {
 	cause string // the correlation of the call that this work was handed on by
 	about string // the correlation of the present turn's events
 
+	quoted    bool   // whether a call in a code fence was handed back
 	pending   Reason // what the next turn is to mend
 	cuts      int    // cut turns with calls, in a row
 	continued int    // times that the present answer was continued
@@ -89,7 +90,7 @@ func (l *Loop) prepare(in Input) (*run, error) {
 		return nil, err
 	}
 	prompt, notices := l.limits.user(in, set)
-	r := l.begin(in, OperationTask, set, system(in, set), prompt)
+	r := l.begin(in, OperationTask, set, system(in, set, settings.TextCalls), prompt)
 	r.model, r.settings = model, settings
 	for _, n := range notices {
 		r.notice("%s", n)
@@ -161,7 +162,7 @@ func (r *run) ask(ctx context.Context) (*llm.Response, error) {
 		Model:       r.settings.Model,
 		System:      r.system,
 		Messages:    r.history.messages(),
-		Tools:       r.set.offered,
+		Tools:       r.offered(),
 		Temperature: r.settings.Temperature,
 		TopP:        r.settings.TopP,
 		MaxTokens:   r.settings.MaxTokens,
@@ -218,22 +219,32 @@ func (r *run) take(ctx context.Context, res *llm.Response) (answer string, done 
 	msg.Role = llm.RoleAssistant
 	text := msg.Text()
 	blank := strings.TrimSpace(text) == ""
-	if !blank {
+	var written []textCall
+	said := text
+	if len(msg.Calls) == 0 && len(r.set.held) > 0 {
+		written, said = textCalls(text)
+	}
+	if strings.TrimSpace(said) != "" {
 		// The last text is what a task that fails leaves.
-		r.out.Text = r.pieces + text
+		r.out.Text = r.pieces + said
 	}
 	switch {
 	case res.Stop == llm.StopFilter:
 		return "", false, fail(ReasonFiltered, "the provider withheld the answer, or the model refused (%s)", res.Stop)
-	case res.Stop == llm.StopLength && len(msg.Calls) > 0:
-		return "", false, r.handBackCut(msg)
+	case res.Stop == llm.StopLength && len(msg.Calls)+len(written) > 0:
+		return "", false, r.handBackCut(msg, said, written)
 	case len(msg.Calls) > 0:
 		r.pieces, r.continued, r.cuts, r.empties, r.pending = "", 0, 0, 0, ""
 		return "", false, r.callTools(ctx, msg)
+	case len(written) > 0 && r.pending != ReasonEmptyAnswer:
+		r.pieces, r.continued, r.cuts, r.pending = "", 0, 0, ""
+		return "", false, r.callWritten(ctx, msg, written)
 	case res.Stop == llm.StopLength && !blank, blank && r.pieces != "":
 		return "", false, r.goOn(msg, blank)
-	case blank || r.pending == ReasonEmptyAnswer && mimicsCall(text):
+	case blank || r.pending == ReasonEmptyAnswer && (len(written) > 0 || mimicsCall(text)):
 		return "", false, r.askAgain()
+	case len(r.set.held) > 0 && !r.quoted && quotesCall(text):
+		return "", false, r.handBackQuoted(msg)
 	}
 	r.empties, r.pending = 0, ""
 	return r.finish(ctx, msg, r.pieces+text)
@@ -241,21 +252,25 @@ func (r *run) take(ctx context.Context, res *llm.Response) (answer string, done 
 
 // handBackCut tells the model that none of the calls in a cut turn was run:
 // their arguments may look complete and not be (K71).
-func (r *run) handBackCut(msg llm.Message) error {
+func (r *run) handBackCut(msg llm.Message, said string, written []textCall) error {
 	r.cuts++
 	r.pending = ReasonCut
 	r.pieces, r.continued = "", 0
 	if r.cuts > cutCalls {
 		return fail(ReasonCut, "the model's calls were cut at the token limit %d times in a row; none of them was run; raise maxTokens", r.cuts)
 	}
-	r.notice("the model's answer was cut at the token limit; its %d calls are not run", len(msg.Calls))
+	r.notice("the model's answer was cut at the token limit; its %d calls are not run", len(msg.Calls)+len(written))
 	// Without its calls, the turn's signed parts would be out of place too.
-	if text := msg.Text(); strings.TrimSpace(text) != "" {
-		r.history.add(llm.Message{Role: llm.RoleAssistant, Parts: []llm.Part{{Text: text}}})
+	if strings.TrimSpace(said) != "" {
+		r.history.add(llm.Message{Role: llm.RoleAssistant, Parts: []llm.Part{{Text: said}}})
+	}
+	calls := msg.Calls
+	for _, w := range written {
+		calls = append(calls, llm.ToolCall{Name: w.name})
 	}
 	r.history.add(llm.User(fmt.Sprintf(
 		"Your last turn was cut at the token limit while you called %s. Nothing was run, because a cut call may be incomplete. Call again, and shorter: less text, smaller arguments, one call at a time.",
-		callNames(msg.Calls))))
+		callNames(calls))))
 	return nil
 }
 

@@ -16,6 +16,9 @@ type Settings struct {
 	MaxTokens   int
 	Thinking    *llm.Thinking
 	Format      *llm.ResponseFormat
+	// TextCalls: the model has no calls of its own. Its tools stand in the
+	// prompt, and it calls them in its text.
+	TextCalls bool
 }
 
 // levels are the overrides of a task, from the widest to the narrowest.

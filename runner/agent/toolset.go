@@ -92,6 +92,15 @@ func (h held) arguments(text string) (json.RawMessage, error) {
 	return normalise(string(h.fit.back(raw)), h.shape)
 }
 
+// offeredShape is the schema that the model sees, decoded; nil where it is none.
+func (h held) offeredShape() any {
+	var shape any
+	if json.Unmarshal(h.fit.schema, &shape) != nil {
+		return nil
+	}
+	return shape
+}
+
 // lookup returns the tool that the model calls name.
 func (s *toolset) lookup(name string) (held, bool) {
 	i, ok := s.byWire[name]
