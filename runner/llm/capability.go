@@ -14,6 +14,8 @@ type Capabilities struct {
 	Thinking ThinkingSupport
 	// TopEffort is the greatest effort that the API knows; empty: max.
 	TopEffort string
+	// ThinkingAlone: neither temperature nor top_p may be set beside thinking.
+	ThinkingAlone bool
 	// Formats are the response formats that the API knows.
 	Formats FormatSupport
 	// StrictSubset: a schema may be strict only where each of its objects
@@ -21,6 +23,8 @@ type Capabilities struct {
 	StrictSubset bool
 	// JSONWord: the format json_object wants the word JSON in the prompt.
 	JSONWord bool
+	// FormatAlone: a response format may not stand beside tools.
+	FormatAlone bool
 	// Cache says whether parts of a prompt can be marked for caching.
 	Cache CacheSupport
 }

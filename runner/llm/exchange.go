@@ -167,6 +167,7 @@ func (x *Exchange) failure(err, cause error, delivered bool) *APIError {
 	}
 	own.Message = oneLine(x.hide(own.Message))
 	own.Code = oneLine(x.hide(own.Code))
+	own.Param = oneLine(x.hide(own.Param))
 	if own.Err != nil && x.hide(own.Err.Error()) != own.Err.Error() {
 		own.Err = nil
 	}

@@ -228,6 +228,7 @@ type APIError struct {
 	Provider   string
 	Status     int           // HTTP status, 0 where there was no answer
 	Code       string        // the vendor's code, may be empty
+	Param      string        // the field of the request that the vendor names, may be empty
 	Message    string        // one line, without secrets
 	RetryAfter time.Duration // what the vendor asked for last, 0 if nothing
 	Temporary  bool          // whether the same request may succeed later

@@ -12,6 +12,7 @@ import (
 
 const (
 	maxMessage  = 500            // runes of a refusal's message
+	maxParam    = 100            // bytes of the name of a field
 	maxAskedFor = 24 * time.Hour // a longer Retry-After is taken for this
 )
 
@@ -19,7 +20,11 @@ const (
 // differ in the form of the body; what is understood of it is used.
 func refusal(status int, header http.Header, body []byte) *APIError {
 	e := &APIError{Status: status, RetryAfter: retryAfter(header, time.Now())}
-	e.Code, e.Message = faultText(body)
+	f := readFault(body)
+	e.Code, e.Message, e.Param = f.code, f.message, f.param
+	if e.RetryAfter == 0 {
+		e.RetryAfter = f.retry
+	}
 	if e.Message == "" {
 		e.Message = http.StatusText(status)
 	}
@@ -40,9 +45,9 @@ func refusal(status int, header http.Header, body []byte) *APIError {
 // some servers send it within a stream. It may be tried again where the vendor's
 // code is an HTTP status that may be.
 func Refusal(body []byte) *APIError {
-	code, message := faultText(body)
-	e := &APIError{Code: code, Message: message}
-	if status, err := strconv.Atoi(code); err == nil && status >= 400 && status <= 599 {
+	f := readFault(body)
+	e := &APIError{Code: f.code, Message: f.message, Param: f.param, RetryAfter: f.retry}
+	if status, err := strconv.Atoi(f.code); err == nil && status >= 400 && status <= 599 {
 		e.Status, e.Code = status, ""
 		e.Temporary = mayPass(status)
 	}
@@ -55,41 +60,67 @@ func mayPass(status int) bool {
 		status == http.StatusTooManyRequests || status >= 500
 }
 
-// faultText finds the vendor's code and message in the body of a refusal: in
-// {"error": {"message", "code", "type"}}, {"error": "text"}, {"message"},
-// {"detail"}, or else the body's own text.
-func faultText(body []byte) (code, message string) {
+// fault is the body of a refusal, in any of the forms that vendors have for it:
+// {"error": {"message", "code", "type", "param"}}, {"error": "text"}, {"message"},
+// {"detail"}, the first of a list of these, or else the body's own text.
+type fault struct {
+	code, message, param string
+	retry                time.Duration // 0: it does not say
+}
+
+func readFault(body []byte) fault {
+	var list []json.RawMessage
+	if json.Unmarshal(body, &list) == nil && len(list) > 0 { // Gemini's
+		body = list[0]
+	}
 	var top struct {
 		Error   json.RawMessage `json:"error"`
 		Message json.RawMessage `json:"message"`
 		Detail  json.RawMessage `json:"detail"`
+		Code    json.RawMessage `json:"code"`
+		Param   json.RawMessage `json:"param"`
 	}
 	if json.Unmarshal(body, &top) != nil {
 		text := string(body)
 		if strings.Contains(text, "<html") || strings.Contains(text, "<HTML") {
-			return "", "" // a proxy's page says nothing that the status does not
+			return fault{} // a proxy's page says nothing that the status does not
 		}
-		return "", text
+		return fault{message: text}
 	}
-	var fault struct {
+	var inner struct {
 		Message json.RawMessage `json:"message"`
 		Code    json.RawMessage `json:"code"`
 		Type    json.RawMessage `json:"type"`
+		Param   json.RawMessage `json:"param"`
+		Details []struct {
+			RetryDelay string `json:"retryDelay"` // Gemini's
+		} `json:"details"`
 	}
-	if json.Unmarshal(top.Error, &fault) == nil {
-		if code = scalar(fault.Code); code == "" {
-			code = scalar(fault.Type)
-		}
-		if message = scalar(fault.Message); message != "" {
-			return code, message
-		}
-	}
-	for _, raw := range []json.RawMessage{top.Error, top.Message, top.Detail} {
-		if message = scalar(raw); message != "" {
-			return code, message
+	f := fault{code: scalar(top.Code), param: scalar(top.Param)}
+	_ = json.Unmarshal(top.Error, &inner) // what was read of it is used
+	for _, code := range []json.RawMessage{inner.Type, inner.Code} {
+		if text := scalar(code); text != "" {
+			f.code = text
 		}
 	}
-	return code, string(body)
+	if param := scalar(inner.Param); param != "" {
+		f.param = param
+	}
+	if len(f.param) > maxParam {
+		f.param = ""
+	}
+	for _, d := range inner.Details {
+		if wait, err := time.ParseDuration(d.RetryDelay); err == nil && wait > 0 {
+			f.retry = min(wait, maxAskedFor)
+		}
+	}
+	for _, raw := range []json.RawMessage{inner.Message, top.Error, top.Message, top.Detail} {
+		if f.message = scalar(raw); f.message != "" {
+			return f
+		}
+	}
+	f.message = string(body)
+	return f
 }
 
 // scalar returns the text of a JSON string or number, and "" of anything else.

@@ -19,12 +19,34 @@ func TestFaultText(t *testing.T) {
 		{`{"detail":"m"}`, "", "m"},
 		{`{"detail":[{"loc":["body"]}]}`, "", `{"detail":[{"loc":["body"]}]}`},
 		{`[]`, "", "[]"},
+		{`[{"error":{"code":400,"message":"m","status":"INVALID_ARGUMENT"}}]`, "400", "m"}, // Gemini
+		{`{"code":"c","error":"m"}`, "c", "m"},                                             // xAI
+		{`{"object":"error","message":"m","type":"t","code":"c"}`, "c", "m"},               // Mistral
 		{`busy`, "", "busy"},
 		{`<!doctype html><html>`, "", ""},
 		{``, "", ""},
 	} {
-		if code, message := faultText([]byte(tt.body)); code != tt.code || message != tt.message {
-			t.Errorf("%s: %q, %q; want %q, %q", tt.body, code, message, tt.code, tt.message)
+		if f := readFault([]byte(tt.body)); f.code != tt.code || f.message != tt.message {
+			t.Errorf("%s: %q, %q; want %q, %q", tt.body, f.code, f.message, tt.code, tt.message)
+		}
+	}
+}
+
+func TestFaultNamesFieldAndWait(t *testing.T) {
+	for _, tt := range []struct {
+		body, param string
+		retry       time.Duration
+	}{
+		{`{"error":{"message":"m","param":"temperature"}}`, "temperature", 0},
+		{`{"message":"m","param":"top_p"}`, "top_p", 0},
+		{`{"error":{"message":"m","param":{"a":1}}}`, "", 0},
+		{`{"error":{"message":"m","param":"` + strings.Repeat("a", 101) + `"}}`, "", 0},
+		{`[{"error":{"message":"m","details":[{},{"retryDelay":"36s"}]}}]`, "", 36 * time.Second},
+		{`{"error":{"message":"m","details":[{"retryDelay":"-1s"},{"retryDelay":"soon"}]}}`, "", 0},
+		{`{"error":{"message":"m","details":[{"retryDelay":"999h"}]}}`, "", maxAskedFor},
+	} {
+		if f := readFault([]byte(tt.body)); f.param != tt.param || f.retry != tt.retry || f.message != "m" {
+			t.Errorf("%s: %+v", tt.body, f)
 		}
 	}
 }

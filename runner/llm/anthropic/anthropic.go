@@ -4,7 +4,7 @@
 //
 // What the API wants otherwise than the neutral messages say it: the results of
 // the tools of one turn go into one user's message, an answer always has a bound
-// ([DefaultMaxTokens]), and a turn with thinking is handed back block for block
+// (the model's own, see [DefaultMaxTokens]), models differ in how they think, and a turn with thinking is handed back block for block
 // with its signatures, which travel in [llm.Message.Opaque].
 package anthropic
 
@@ -26,10 +26,6 @@ import (
 
 // DefaultBaseURL is Anthropic's own API.
 const DefaultBaseURL = "https://api.anthropic.com"
-
-// DefaultMaxTokens bounds an answer where the request sets no bound, since the
-// API demands one. A thinking budget is added to it.
-const DefaultMaxTokens = 8192
 
 // Config says which model to speak to, and how. Nothing else is consulted: the
 // environment variables and profiles that Anthropic's SDK knows
@@ -114,8 +110,9 @@ func (m *Model) SchemaDialect() llm.SchemaDialect {
 // Generate sends req and returns the answer. See [llm.Model] and
 // [llm.Exchange.Do] for errors and repetitions.
 //
-// A response format with a schema uses the API's structured outputs; for the
-// format json_object, which the API does not have, the system prompt asks for it.
+// A response format with a schema uses the API's structured outputs, as far as
+// those can say it; else, and for the format json_object, which the API does not
+// have, the system prompt asks for it.
 func (m *Model) Generate(ctx context.Context, req llm.Request) (*llm.Response, error) {
 	params, options, err := m.params(req)
 	if err != nil {

@@ -14,18 +14,26 @@ import (
 	"crewhost/runner/llm"
 )
 
-const jsonObjectPrompt = "Answer with exactly one JSON object and nothing around it."
+const (
+	jsonObjectPrompt = "Answer with exactly one JSON object and nothing around it."
+	jsonSchemaPrompt = "Answer with exactly one JSON value that is valid against this JSON Schema, and nothing around it:\n"
+)
 
 // params says req in the API's terms; the options hold what the SDK's parameters
 // have no field for.
 func (m *Model) params(req llm.Request) (anthropic.MessageNewParams, []option.RequestOption, error) {
-	p := anthropic.MessageNewParams{Model: m.model, MaxTokens: DefaultMaxTokens}
+	p := anthropic.MessageNewParams{Model: m.model}
 	var options []option.RequestOption
 	if req.Model != "" {
 		p.Model = req.Model
 	}
 	if p.Model == "" {
 		return p, nil, fmt.Errorf("no model is named")
+	}
+	traits := traitsOf(p.Model)
+	p.MaxTokens = int64(traits.maxTokens)
+	if req.MaxTokens > 0 {
+		p.MaxTokens = int64(req.MaxTokens)
 	}
 	p.Messages = messages(req.Messages)
 	for _, t := range req.Tools {
@@ -44,6 +52,9 @@ func (m *Model) params(req llm.Request) (anthropic.MessageNewParams, []option.Re
 	}
 	switch req.ToolChoice {
 	case "", llm.ToolAuto: // the API's default
+		if req.OneCall && len(p.Tools) > 0 {
+			p.ToolChoice.OfAuto = &anthropic.ToolChoiceAutoParam{DisableParallelToolUse: param.NewOpt(true)}
+		}
 	case llm.ToolNone:
 		if len(p.Tools) > 0 {
 			p.ToolChoice.OfNone = &anthropic.ToolChoiceNoneParam{}
@@ -58,10 +69,7 @@ func (m *Model) params(req llm.Request) (anthropic.MessageNewParams, []option.Re
 		options = append(options, option.WithJSONSet("top_p", *req.TopP))
 	}
 	if t := req.Thinking; t != nil && t.Enabled {
-		think(&p, *t)
-	}
-	if req.MaxTokens > 0 {
-		p.MaxTokens = int64(req.MaxTokens)
+		think(&p, traits, *t)
 	}
 	system := req.System
 	if f := req.Format; f != nil {
@@ -72,8 +80,12 @@ func (m *Model) params(req llm.Request) (anthropic.MessageNewParams, []option.Re
 			if err := checkObject(f.Schema); err != nil {
 				return p, nil, fmt.Errorf("schema of the response format: %w", err)
 			}
-			p.OutputConfig.Format = param.Override[anthropic.JSONOutputFormatParam](
-				json.RawMessage(`{"type":"json_schema","schema":` + string(f.Schema) + `}`))
+			if schema, ok := outputSchema(f.Schema, 0); ok {
+				p.OutputConfig.Format = param.Override[anthropic.JSONOutputFormatParam](
+					json.RawMessage(`{"type":"json_schema","schema":` + string(schema) + `}`))
+			} else {
+				system = strings.TrimSpace(system + "\n\n" + jsonSchemaPrompt + string(f.Schema))
+			}
 		default:
 			return p, nil, fmt.Errorf("response format %q is unknown", f.Type)
 		}
@@ -81,21 +93,40 @@ func (m *Model) params(req llm.Request) (anthropic.MessageNewParams, []option.Re
 	if system != "" {
 		p.System = []anthropic.TextBlockParam{{Text: system}}
 	}
+	if req.Cache != nil {
+		mark(&p, *req.Cache)
+	}
 	return p, options, nil
 }
 
-// think asks for thinking: within a budget where one is set, otherwise as much as
-// the model sees fit.
-func think(p *anthropic.MessageNewParams, t llm.Thinking) {
+// mark marks the ends of what is to be cached. The tools come before the system
+// prompt, so a mark behind that one covers them as well.
+func mark(p *anthropic.MessageNewParams, c llm.Cache) {
+	control := anthropic.NewCacheControlEphemeralParam()
+	control.TTL = anthropic.CacheControlEphemeralTTL(c.TTL)
+	if n := len(p.Tools); c.Tools && n > 0 {
+		p.Tools[n-1].OfTool.CacheControl = control
+	}
+	if n := len(p.System); c.System && n > 0 {
+		p.System[n-1].CacheControl = control
+	}
+}
+
+// think asks for thinking, in the way that the model knows. A bound of the answer
+// that leaves no room behind the budget is raised by it.
+func think(p *anthropic.MessageNewParams, model traits, t llm.Thinking) {
+	effort, budget := model.thinking(t)
 	config := `{"type":"adaptive"}`
-	if t.BudgetTokens > 0 {
-		config = fmt.Sprintf(`{"type":"enabled","budget_tokens":%d}`, t.BudgetTokens)
-		p.MaxTokens += int64(t.BudgetTokens)
+	if budget > 0 {
+		config = fmt.Sprintf(`{"type":"enabled","budget_tokens":%d}`, budget)
+		if int64(budget) >= p.MaxTokens {
+			p.MaxTokens += int64(budget)
+		}
 	}
 	// As raw JSON: for some models the SDK writes a warning to standard error
 	// when it sees its own type of a budget.
 	p.Thinking = param.Override[anthropic.ThinkingConfigParamUnion](json.RawMessage(config))
-	p.OutputConfig.Effort = anthropic.OutputConfigEffort(t.Effort)
+	p.OutputConfig.Effort = anthropic.OutputConfigEffort(effort)
 }
 
 func checkObject(raw json.RawMessage) error {

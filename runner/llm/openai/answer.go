@@ -28,6 +28,8 @@ type (
 		Content          json.RawMessage `json:"content"`           // string, null or parts
 		ReasoningContent string          `json:"reasoning_content"` // DeepSeek, vLLM, …
 		Reasoning        json.RawMessage `json:"reasoning"`         // OpenRouter, Ollama, newer vLLM
+		Thinking         json.RawMessage `json:"thinking"`          // Ollama's own name
+		ReasoningDetails json.RawMessage `json:"reasoning_details"` // OpenRouter, to be sent back
 		Refusal          string          `json:"refusal"`
 		ToolCalls        []callPart      `json:"tool_calls"`
 		FunctionCall     *function       `json:"function_call"` // before there were tools
@@ -36,6 +38,8 @@ type (
 		Index    *int     `json:"index"`
 		ID       string   `json:"id"`
 		Function function `json:"function"`
+
+		ExtraContent json.RawMessage `json:"extra_content"` // Gemini, to be sent back
 	}
 	function struct {
 		Name      string          `json:"name"`
@@ -108,28 +112,35 @@ func isNull(raw json.RawMessage) bool {
 }
 
 // textOf joins the text of a content: a string, or parts that are strings or
-// have a text.
-func textOf(raw json.RawMessage) string {
-	var s string
-	if isNull(raw) || json.Unmarshal(raw, &s) == nil {
-		return s
+// have a text. Parts that have thinking in place of a text (Mistral's) are
+// reasoning.
+func textOf(raw json.RawMessage) (text, reasoning string) {
+	if isNull(raw) || json.Unmarshal(raw, &text) == nil {
+		return text, ""
 	}
 	var parts []json.RawMessage
 	if json.Unmarshal(raw, &parts) != nil {
 		parts = []json.RawMessage{raw}
 	}
-	var b strings.Builder
+	var said, thought strings.Builder
 	for _, part := range parts {
+		var s string
 		var object struct {
-			Text json.RawMessage `json:"text"`
+			Text     json.RawMessage `json:"text"`
+			Thinking json.RawMessage `json:"thinking"`
 		}
 		if json.Unmarshal(part, &s) == nil {
-			b.WriteString(s)
-		} else if json.Unmarshal(part, &object) == nil && json.Unmarshal(object.Text, &s) == nil {
-			b.WriteString(s)
+			said.WriteString(s)
+		} else if json.Unmarshal(part, &object) == nil {
+			if json.Unmarshal(object.Text, &s) == nil {
+				said.WriteString(s)
+			} else if !isNull(object.Thinking) {
+				within, _ := textOf(object.Thinking)
+				thought.WriteString(within)
+			}
 		}
 	}
-	return b.String()
+	return said.String(), thought.String()
 }
 
 // arguments returns the text that the model wrote. Servers that send the object

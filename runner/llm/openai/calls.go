@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -18,6 +19,7 @@ type callList struct {
 type call struct {
 	index     *int
 	id, name  string
+	extra     json.RawMessage
 	arguments strings.Builder
 	end       objectEnd
 }
@@ -25,6 +27,7 @@ type call struct {
 // whole takes a call that came in one piece.
 func (l *callList) whole(part callPart) {
 	c := &call{index: part.Index, id: part.ID, name: part.Function.Name}
+	c.keep(part)
 	c.write(part.Function.arguments())
 	l.calls = append(l.calls, c)
 }
@@ -43,6 +46,7 @@ func (l *callList) part(part callPart) error {
 	if c.name == "" {
 		c.name = part.Function.Name
 	}
+	c.keep(part)
 	switch sofar := strings.TrimSpace(c.arguments.String()); {
 	case !c.end.over || strings.TrimSpace(text) == "":
 		c.write(text)
@@ -100,14 +104,22 @@ func (c *call) isOver(part callPart, text string) bool {
 	return !sameID && c.end.over && strings.TrimSpace(text) != ""
 }
 
+func (c *call) keep(part callPart) {
+	if !isNull(part.ExtraContent) {
+		c.extra = part.ExtraContent
+	}
+}
+
 func (c *call) write(text string) {
 	c.arguments.WriteString(text)
 	c.end.feed(text)
 }
 
-// all returns the calls, each with an id that no other has.
-func (l *callList) all() ([]llm.ToolCall, error) {
+// all returns the calls, each with an id that no other has, and by that id what
+// the server wants to have back with them.
+func (l *callList) all() ([]llm.ToolCall, map[string]json.RawMessage, error) {
 	var out []llm.ToolCall
+	extra := map[string]json.RawMessage{}
 	used := map[string]bool{}
 	for _, c := range l.calls {
 		used[c.id] = true
@@ -116,7 +128,7 @@ func (l *callList) all() ([]llm.ToolCall, error) {
 	next := 0
 	for _, c := range l.calls {
 		if c.name == "" {
-			return nil, malformed("a tool call has no name", nil)
+			return nil, nil, malformed("a tool call has no name", nil)
 		}
 		id := c.id
 		for id == "" || given[id] {
@@ -126,9 +138,12 @@ func (l *callList) all() ([]llm.ToolCall, error) {
 			}
 		}
 		given[id] = true
+		if c.extra != nil {
+			extra[id] = c.extra
+		}
 		out = append(out, llm.ToolCall{ID: id, Name: c.name, Arguments: c.arguments.String()})
 	}
-	return out, nil
+	return out, extra, nil
 }
 
 // objectEnd watches a JSON text go by and knows when its first object or array

@@ -14,11 +14,13 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"mime"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -42,12 +44,26 @@ const (
 	MaxTokens           TokensField = "max_tokens"
 )
 
+// ThinkingField is how a request says how much to think.
+type ThinkingField string
+
+// The fields in use.
+const (
+	ReasoningEffort ThinkingField = ""                // reasoning_effort: low
+	EffortOrNone    ThinkingField = "effort_or_none"  // the same, and none for no thinking
+	Gemini          ThinkingField = "gemini"          // the same, or a budget in extra_body
+	Reasoning       ThinkingField = "reasoning"       // reasoning: {effort, max_tokens, enabled}
+	EnableThinking  ThinkingField = "enable_thinking" // enable_thinking: true, thinking_budget: N
+	TypedThinking   ThinkingField = "thinking"        // thinking: {type: enabled}
+	TemplateSwitch  ThinkingField = "template"        // chat_template_kwargs: {enable_thinking: true}
+)
+
 // Config says which model to speak to, and how. Nothing else is consulted: the
 // environment variables that OpenAI's SDK knows (OPENAI_API_KEY,
 // OPENAI_BASE_URL, …) have no effect.
 type Config struct {
 	BaseURL string // up to and without /chat/completions; empty: DefaultBaseURL
-	APIKey  string // sent as a bearer token; empty: none is sent
+	APIKey  string // sent as a bearer token unless KeyHeader is set; empty: none is sent
 	Model   string // of requests that name none
 
 	// Timeout, IdleTimeout and MaxRetries are those of [llm.Exchange].
@@ -59,6 +75,23 @@ type Config struct {
 	// field for the hosts api.openai.com and *.openai.azure.com, the older
 	// one for every other. Where MaxTokens is 0 neither is sent.
 	TokensField TokensField
+	// KeyHeader is the header that holds the key as it is; empty: Authorization.
+	KeyHeader string
+	// Thinking is how thinking is asked for.
+	Thinking ThinkingField
+	// ReasoningBack says that a turn with calls is handed back with its
+	// reasoning, in reasoning_content, without which the server refuses it.
+	ReasoningBack bool
+	// NoStreamOptions says that the server refuses stream_options, and sends the
+	// usage of a stream without.
+	NoStreamOptions bool
+
+	// Batch is how many texts are embedded in a request; 0: DefaultBatch. Of the
+	// [Embedder] alone, as is Dimensions.
+	Batch int
+	// Dimensions is the length of vectors that is asked for and demanded; 0: the
+	// model's own.
+	Dimensions int
 
 	// PlainSchemas says that the server takes no references in schemas of
 	// tools, and no names of properties but plain ones.
@@ -75,20 +108,17 @@ type Model struct {
 	exchange llm.Exchange
 	model    string
 	tokens   TokensField
+	thinking ThinkingField
 	plain    bool
+	back     bool
+	noUsage  bool
 }
 
 // New returns the model that c describes. Nothing is sent yet.
 func New(c Config) (*Model, error) {
-	if c.BaseURL == "" {
-		c.BaseURL = DefaultBaseURL
-	}
-	base, err := llm.ParseBaseURL(c.BaseURL)
+	options, base, err := c.options()
 	if err != nil {
-		return nil, fmt.Errorf("openai: %w", err)
-	}
-	if c.ProviderName == "" {
-		c.ProviderName = "openai"
+		return nil, err
 	}
 	switch host := base.Hostname(); {
 	case c.TokensField == MaxTokens, c.TokensField == MaxCompletionTokens:
@@ -99,7 +129,28 @@ func New(c Config) (*Model, error) {
 	default:
 		c.TokensField = MaxTokens
 	}
+	return &Model{
+		// The service, not openai.NewClient, which reads the environment.
+		chat:     openai.NewChatCompletionService(options...),
+		exchange: c.exchange(),
+		model:    c.Model,
+		tokens:   c.TokensField,
+		thinking: c.Thinking,
+		plain:    c.PlainSchemas,
+		back:     c.ReasoningBack,
+		noUsage:  c.NoStreamOptions,
+	}, nil
+}
 
+// options are those of every request to c's server.
+func (c Config) options() ([]option.RequestOption, *url.URL, error) {
+	if c.BaseURL == "" {
+		c.BaseURL = DefaultBaseURL
+	}
+	base, err := llm.ParseBaseURL(c.BaseURL)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", c.name(), err)
+	}
 	query := base.Query()
 	base.RawQuery, base.Fragment = "", ""
 	options := []option.RequestOption{
@@ -112,25 +163,28 @@ func New(c Config) (*Model, error) {
 			options = append(options, option.WithQueryAdd(name, v))
 		}
 	}
-	if c.APIKey != "" {
+	switch {
+	case c.APIKey == "":
+	case c.KeyHeader != "":
+		options = append(options, option.WithHeader(c.KeyHeader, c.APIKey))
+	default:
 		options = append(options, option.WithAPIKey(c.APIKey))
 	}
-	return &Model{
-		// The service, not openai.NewClient, which reads the environment.
-		chat: openai.NewChatCompletionService(options...),
-		exchange: llm.Exchange{
-			Provider:    c.ProviderName,
-			Secret:      c.APIKey,
-			Timeout:     c.Timeout,
-			IdleTimeout: c.IdleTimeout,
-			MaxRetries:  c.MaxRetries,
-			Logger:      c.Logger,
-		},
-		model:  c.Model,
-		tokens: c.TokensField,
-		plain:  c.PlainSchemas,
-	}, nil
+	return options, base, nil
 }
+
+func (c Config) exchange() llm.Exchange {
+	return llm.Exchange{
+		Provider:    c.name(),
+		Secret:      c.APIKey,
+		Timeout:     c.Timeout,
+		IdleTimeout: c.IdleTimeout,
+		MaxRetries:  c.MaxRetries,
+		Logger:      c.Logger,
+	}
+}
+
+func (c Config) name() string { return cmp.Or(c.ProviderName, "openai") }
 
 // TokensField returns where a request's MaxTokens goes.
 func (m *Model) TokensField() TokensField { return m.tokens }
@@ -157,11 +211,12 @@ func (m *Model) Generate(ctx context.Context, req llm.Request) (*llm.Response, e
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", m.exchange.Provider, err)
 	}
+	fixed := think(&params, m.thinking, req.Thinking)
 	return m.exchange.Do(ctx, req.OnDelta, func(ctx context.Context, a *llm.Attempt) (*llm.Response, error) {
 		var raw *http.Response
-		options := []option.RequestOption{option.WithMiddleware(a.Middleware), option.WithResponseBodyInto(&raw)}
+		options := append(slices.Clip(fixed), option.WithMiddleware(a.Middleware), option.WithResponseBodyInto(&raw))
 		if req.OnDelta != nil {
-			options = append(slices.Clip(options), option.WithJSONSet("stream", true))
+			options = append(options, option.WithJSONSet("stream", true))
 		}
 		if _, err := m.chat.New(ctx, params, options...); err != nil {
 			return nil, err

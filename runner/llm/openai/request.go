@@ -22,7 +22,7 @@ func (m *Model) params(req llm.Request) (openai.ChatCompletionNewParams, error) 
 	if p.Model == "" {
 		return p, fmt.Errorf("no model is named")
 	}
-	p.Messages = messages(req)
+	p.Messages = m.messages(req)
 	for _, t := range req.Tools {
 		schema, err := object(t.Schema)
 		if err != nil {
@@ -59,10 +59,10 @@ func (m *Model) params(req llm.Request) (openai.ChatCompletionNewParams, error) 
 			p.MaxTokens = param.NewOpt(int64(req.MaxTokens))
 		}
 	}
-	if t := req.Thinking; t != nil && t.Enabled && t.Effort != "" {
-		p.ReasoningEffort = shared.ReasoningEffort(t.Effort)
+	if req.OneCall && len(p.Tools) > 0 && req.ToolChoice != llm.ToolNone {
+		p.ParallelToolCalls = param.NewOpt(false)
 	}
-	if req.OnDelta != nil {
+	if req.OnDelta != nil && !m.noUsage {
 		p.StreamOptions.IncludeUsage = param.NewOpt(true)
 	}
 	return p, format(&p, req.Format)
@@ -118,7 +118,7 @@ func object(raw json.RawMessage) (map[string]any, error) {
 // messages says the conversation in the API's terms. A tool's message holds text
 // only there, so the images of tools follow the last of the tools' messages as a
 // user's message.
-func messages(req llm.Request) []openai.ChatCompletionMessageParamUnion {
+func (m *Model) messages(req llm.Request) []openai.ChatCompletionMessageParamUnion {
 	var out []openai.ChatCompletionMessageParamUnion
 	if req.System != "" {
 		out = append(out, openai.SystemMessage(req.System))
@@ -130,19 +130,19 @@ func messages(req llm.Request) []openai.ChatCompletionMessageParamUnion {
 			images = nil
 		}
 	}
-	for _, m := range req.Messages {
-		if m.Role != llm.RoleTool {
+	for _, msg := range req.Messages {
+		if msg.Role != llm.RoleTool {
 			flush()
 		}
-		switch m.Role {
+		switch msg.Role {
 		case llm.RoleAssistant:
-			out = append(out, assistant(m))
+			out = append(out, m.assistant(msg))
 		case llm.RoleTool:
-			text, shown := toolText(m)
+			text, shown := toolText(msg)
 			images = append(images, shown...)
-			out = append(out, openai.ToolMessage(text, m.CallID))
+			out = append(out, openai.ToolMessage(text, msg.CallID))
 		default:
-			out = append(out, user(m.Parts))
+			out = append(out, user(msg.Parts))
 		}
 	}
 	flush()
@@ -205,23 +205,37 @@ func user(parts []llm.Part) openai.ChatCompletionMessageParamUnion {
 	return openai.UserMessage(out)
 }
 
-// assistant returns an assistant's message. Its reasoning is not sent back: the
+// assistant returns an assistant's message, with what the server wants to have
+// back of the turn. Its reasoning is not sent unless the server demands it: the
 // API has no field for it, and servers that have one refuse or ignore it.
-func assistant(m llm.Message) openai.ChatCompletionMessageParamUnion {
+func (m *Model) assistant(msg llm.Message) openai.ChatCompletionMessageParamUnion {
 	var a openai.ChatCompletionAssistantMessageParam
-	if text := m.Text(); text != "" || len(m.Calls) == 0 {
+	if text := msg.Text(); text != "" || len(msg.Calls) == 0 {
 		a.Content.OfString = param.NewOpt(text)
 	}
-	for _, c := range m.Calls {
-		a.ToolCalls = append(a.ToolCalls, openai.ChatCompletionMessageToolCallUnionParam{
-			OfFunction: &openai.ChatCompletionMessageFunctionToolCallParam{
-				ID: c.ID,
-				Function: openai.ChatCompletionMessageFunctionToolCallFunctionParam{
-					Name:      c.Name,
-					Arguments: string(c.Object()),
-				},
+	kept := keptOf(msg)
+	extra := map[string]any{}
+	if len(kept.ReasoningDetails) > 0 {
+		extra["reasoning_details"] = kept.ReasoningDetails
+	}
+	if m.back && msg.Reasoning != "" && len(msg.Calls) > 0 {
+		extra["reasoning_content"] = msg.Reasoning
+	}
+	if len(extra) > 0 {
+		a.SetExtraFields(extra)
+	}
+	for _, c := range msg.Calls {
+		call := &openai.ChatCompletionMessageFunctionToolCallParam{
+			ID: c.ID,
+			Function: openai.ChatCompletionMessageFunctionToolCallFunctionParam{
+				Name:      c.Name,
+				Arguments: string(c.Object()),
 			},
-		})
+		}
+		if raw, ok := kept.ExtraContent[c.ID]; ok {
+			call.SetExtraFields(map[string]any{"extra_content": raw})
+		}
+		a.ToolCalls = append(a.ToolCalls, openai.ChatCompletionMessageToolCallUnionParam{OfFunction: call})
 	}
 	return openai.ChatCompletionMessageParamUnion{OfAssistant: &a}
 }

@@ -60,6 +60,7 @@ type accumulator struct {
 	refused         bool
 	think           thinkSplitter
 	calls           callList
+	details         detailList
 	finish, model   string
 	usage           llm.Usage
 	chosen          bool // whether there was a choice at all
@@ -104,11 +105,15 @@ func (a *accumulator) note(ans answer) {
 // take takes the text and reasoning of m.
 func (a *accumulator) take(m message, deliver func(llm.Delta)) {
 	reasoning := m.ReasoningContent
-	if reasoning == "" { // servers that send both send the same
-		reasoning = textOf(m.Reasoning)
+	for _, other := range []json.RawMessage{m.Reasoning, m.Thinking} {
+		if reasoning == "" { // servers that send both send the same
+			reasoning, _ = textOf(other)
+		}
 	}
-	a.say("", reasoning, deliver)
-	text, thought := a.think.split(textOf(m.Content))
+	a.details.add(m.ReasoningDetails)
+	content, within := textOf(m.Content)
+	a.say("", reasoning+within, deliver)
+	text, thought := a.think.split(content)
 	if m.Refusal != "" {
 		a.refused = true
 		text += m.Refusal
@@ -126,7 +131,7 @@ func (a *accumulator) say(text, reasoning string, deliver func(llm.Delta)) {
 func (a *accumulator) response(deliver func(llm.Delta)) (*llm.Response, error) {
 	text, thought := a.think.end()
 	a.say(text, thought, deliver)
-	calls, err := a.calls.all()
+	calls, extra, err := a.calls.all()
 	if err != nil {
 		return nil, err
 	}
@@ -136,6 +141,7 @@ func (a *accumulator) response(deliver func(llm.Delta)) (*llm.Response, error) {
 		Usage:   a.usage,
 		Model:   a.model,
 	}
+	res.Message.Opaque = kept{ExtraContent: extra, ReasoningDetails: a.details.details()}.opaque()
 	if text := a.text.String(); text != "" {
 		res.Message.Parts = []llm.Part{{Text: text}}
 	}
