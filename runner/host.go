@@ -52,6 +52,10 @@ type Config struct {
 	// mcp/child; empty means that no guard outlives a killed host.
 	Guard []string
 
+	// Listen is the address that the host is going to serve on, if it is: no server
+	// of the settings may be found there.
+	Listen string
+
 	Version  string           // of the host, told to servers
 	Logger   *slog.Logger     // nil: discard
 	Redactor *secret.Redactor // nil: one of the host's own
@@ -81,7 +85,8 @@ type Host struct {
 // Open checks the settings as far as that needs no server, then opens the mounts,
 // registers the built-in tools, and connects every server. A server that can't be
 // connected costs its tools and a line in the report (O11); where it is required,
-// the error is an [*mcp.RequiredError]. An error leaves nothing open.
+// the error is an [*mcp.RequiredError]. A host that would be its own
+// server is a [*LoopError]. An error leaves nothing open.
 func Open(ctx context.Context, cfg Config) (_ *Host, err error) {
 	if cfg.Settings == nil {
 		return nil, errors.New("opening a host: no settings")
@@ -117,9 +122,16 @@ func Open(ctx context.Context, cfg Config) (_ *Host, err error) {
 		return nil, fmt.Errorf("registering the built-in tools: %w", err)
 	}
 	told := &teller{events: cfg.Events, began: time.Now()}
+	if err := apartFrom(cfg.Settings, cfg.Listen); err != nil {
+		return nil, err
+	}
+	environ, err := underHosts(cfg.Settings, cfg.Environ)
+	if err != nil {
+		return nil, err
+	}
 	h.servers, err = mcp.Startup(ctx, cfg.Settings.MCP, h.registry, mcp.Options{
 		Name: "crewhost", Version: cfg.Version,
-		Environ: cfg.Environ, Guard: cfg.Guard, Logger: cfg.Logger, Redactor: cfg.Redactor,
+		Environ: environ, Guard: cfg.Guard, Logger: cfg.Logger, Redactor: cfg.Redactor,
 		OnReport: func(r mcp.ServerReport) {
 			told.report(r)
 			if cfg.OnServer != nil {

@@ -14,6 +14,7 @@ import (
 
 	"crewhost/crew"
 	"crewhost/runner/agent"
+	"crewhost/runner/event"
 	"crewhost/runner/llm"
 	"crewhost/runner/process"
 	"crewhost/tools/mount"
@@ -42,12 +43,16 @@ func (e *RunError) Unwrap() error { return e.Err }
 // an error is a [*RunError], and there is an Output beside it. What happens is
 // told to the Events of the host.
 func (h *Host) Run(ctx context.Context, c *crew.Crew, inputs crew.Inputs) (*Output, error) {
+	return h.run(ctx, c, inputs, h.cfg.Events)
+}
+
+// run is Run, and tells what happens to events.
+func (h *Host) run(ctx context.Context, c *crew.Crew, inputs crew.Inputs, events *event.Stream) (*Output, error) {
 	if err := h.models.prepare(ctx, profilesOf(c)...); err != nil {
 		return nil, err
 	}
 	began := time.Now()
 	c = c.Expand(inputs)
-	events := h.cfg.Events
 
 	loop, err := agent.New(agent.Config{
 		Models: func(profile string) (llm.Model, agent.Settings, error) {
