@@ -27,23 +27,31 @@ func graph(ctx context.Context, r *run) error {
 	}))
 }
 
-// execute tries a task until it is done or no retries are left.
+// execute tries a task until it is done, no retries are left or a limit is
+// reached, which is the error.
 func (s *slot) execute(ctx context.Context, t *trail) error {
-	var sections []Section
-	for range t.limits.retries + 1 {
-		if err := t.enter(); err != nil {
-			return err
+	if err := t.enter(); err != nil {
+		return err
+	}
+	try := attempt{by: s.agent}
+	var limit error
+	try.again = func(error) bool {
+		if s.result.Attempts > t.limits.retries {
+			return false
 		}
-		err := s.try(ctx, s.agent, sections, nil)
-		if err == nil || ctx.Err() != nil {
-			return nil
+		limit = t.enter()
+		return limit == nil
+	}
+	for {
+		again, err := s.try(ctx, try)
+		if !again {
+			return limit
 		}
-		sections = []Section{{
+		try.sections = []Section{{
 			Title: "An earlier attempt at this task failed",
 			Text:  fmt.Sprintf("Attempt %d ended with: %s\n\nDo the task anew, and avoid what led to that.", s.result.Attempts, oneLine(err.Error())),
 		}}
 	}
-	return nil
 }
 
 // LimitError says which limit of the graph process ended a run. It is the Cause

@@ -163,9 +163,10 @@ func Run(ctx context.Context, plan Plan) (*Result, error) {
 // every task done, and returns why it gave up before it was through with them,
 // or nil: that a task failed is no reason.
 var processes = map[crew.Process]func(context.Context, *run) error{
-	crew.Sequential: sequential,
-	crew.Parallel:   parallel,
-	crew.Graph:      graph,
+	crew.Sequential:   sequential,
+	crew.Parallel:     parallel,
+	crew.Graph:        graph,
+	crew.Hierarchical: hierarchical,
 }
 
 // within has a process stop at the deadline, and returns why it did not finish.

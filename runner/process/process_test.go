@@ -469,31 +469,6 @@ func TestAnswersAreJudgedWhileTheyCanBeMended(t *testing.T) {
 	}
 }
 
-// BenchmarkChain measures the process's own cost of a task in a long chain.
-func BenchmarkChain(b *testing.B) {
-	for _, n := range []int{100, 1000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			specs := []string{"t0"}
-			for i := 1; i < n; i++ {
-				specs = append(specs, fmt.Sprintf("t%d t%d", i, i-1))
-			}
-			c := crewOf(specs...)
-			for b.Loop() {
-				if _, err := process.Run(b.Context(), process.Plan{Crew: c, Runner: instant{}}); err != nil {
-					b.Fatal(err)
-				}
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/task")
-		})
-	}
-}
-
-type instant struct{}
-
-func (instant) RunTask(context.Context, process.TaskInput) (process.Answer, error) {
-	return process.Answer{Text: "done"}, nil
-}
-
 // A file that an earlier run left is not what this task wrote.
 func TestAFileFromAnEarlierRunIsNoDeliverable(t *testing.T) {
 	early, late := time.Unix(1, 0), time.Unix(2, 0)

@@ -3,6 +3,7 @@ package process
 import (
 	"container/heap"
 	"context"
+	"slices"
 	"sync"
 
 	"crewhost/crew"
@@ -12,15 +13,19 @@ import (
 // run is one run of a crew. A process arranges its slots and has each of them
 // done; everything else is the same for all processes.
 type run struct {
-	plan  Plan
-	slots []*slot // in the plan's order
+	plan   Plan
+	agents map[string]*crew.Agent // by key
+	slots  []*slot                // in the plan's order
 
 	mu    sync.Mutex
 	asked map[string]llm.Usage // what questions cost, by operation
 }
 
 func newRun(plan Plan, order []*crew.Task) *run {
-	r := &run{plan: plan, slots: make([]*slot, len(order))}
+	r := &run{plan: plan, agents: make(map[string]*crew.Agent, len(plan.Crew.Agents)), slots: make([]*slot, len(order))}
+	for _, a := range plan.Crew.Agents {
+		r.agents[a.Key] = a
+	}
 	byKey := make(map[string]*slot, len(order))
 	agents := r.assign(order)
 	for i, t := range order {
@@ -32,6 +37,7 @@ func newRun(plan Plan, order []*crew.Task) *run {
 		for _, d := range t.Dependencies {
 			s.needs = append(s.needs, byKey[d.V])
 		}
+		s.needs = distinct(s.needs...)
 		r.slots[i], byKey[t.Key] = s, s
 	}
 	return r
@@ -40,15 +46,11 @@ func newRun(plan Plan, order []*crew.Task) *run {
 // assign gives each task the agent that it names, and the others a worker in
 // turn.
 func (r *run) assign(order []*crew.Task) []*crew.Agent {
-	byKey := make(map[string]*crew.Agent, len(r.plan.Crew.Agents))
-	for _, a := range r.plan.Crew.Agents {
-		byKey[a.Key] = a
-	}
 	workers := r.workers()
 	agents := make([]*crew.Agent, len(order))
 	turn := 0
 	for i, t := range order {
-		agents[i] = byKey[t.Agent.V]
+		agents[i] = r.agents[t.Agent.V]
 		if t.Agent.V == "" && len(workers) > 0 {
 			agents[i] = workers[turn%len(workers)]
 			turn++
@@ -93,7 +95,7 @@ func (r *run) each(ctx context.Context, limit int, do func(context.Context, *slo
 	var (
 		ended   = make(chan end)
 		ready   = r.link()
-		views   = join{marks: make([]bool, len(r.slots))}
+		past    past
 		running int
 		failure error
 		workers sync.WaitGroup
@@ -111,13 +113,12 @@ func (r *run) each(ctx context.Context, limit int, do func(context.Context, *slo
 		for ready.Len() > 0 && running < limit && ctx.Err() == nil {
 			i, _ := heap.Pop(ready).(int)
 			s := r.slots[i]
-			s.see(&views)
 			if why := s.unmet(); why != "" {
 				s.skip(why)
 				settle(s)
 				continue
 			}
-			s.prior = s.seen.outputs()
+			s.prior = past.outputs(s)
 			running++
 			workers.Go(func() { ended <- end{s, do(ctx, s)} })
 		}
@@ -138,11 +139,13 @@ func (r *run) each(ctx context.Context, limit int, do func(context.Context, *slo
 func (r *run) link() *indexes {
 	ready := &indexes{}
 	for i, s := range r.slots {
-		s.waits = distinct(s.needs, s.after)
+		s.waits = s.needs
+		if s.after != nil && !s.after.among(s.needs) {
+			s.waits = distinct(append(slices.Clip(s.needs), s.after)...)
+		}
 		s.open = len(s.waits)
 		for _, w := range s.waits {
 			w.next = append(w.next, s)
-			w.heirs++
 		}
 		if s.open == 0 {
 			heap.Push(ready, i)

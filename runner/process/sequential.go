@@ -22,6 +22,6 @@ func sequential(ctx context.Context, r *run) error {
 // once is the plain way to do a task: its agent tries it one time. A task's
 // failure is no failure of the process.
 func once(ctx context.Context, s *slot) error {
-	_ = s.try(ctx, s.agent, nil, nil) // the result says it
+	_, _ = s.try(ctx, attempt{by: s.agent}) // the result says it
 	return nil
 }

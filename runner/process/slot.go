@@ -16,37 +16,29 @@ type slot struct {
 
 	needs []*slot // what it depends on: it is skipped unless all of them are completed
 	after *slot   // what the process puts before it besides, or nil
-	waits []*slot // both, each once, in the plan's order
-
+	waits []*slot // both; as needs, each once and in the plan's order
 	next  []*slot // what waits for it
 	open  int     // how many of waits have not ended
-	heirs int     // how many of next do not know yet what they see
+	walk  int     // see past
 
-	seen  view         // what it waits for, directly or not; kept for its heirs
 	prior []TaskOutput // what it gets to see, while it is done
 	work  work
 	// result stands once the task has ended.
 	result TaskResult
 }
 
-// distinct are the slots and one more, each once, in the plan's order.
-func distinct(slots []*slot, more *slot) []*slot {
-	all := slices.Clone(slots)
-	if more != nil {
-		all = append(all, more)
-	}
-	slices.SortFunc(all, func(a, b *slot) int { return a.place - b.place })
-	return slices.Compact(all)
+// distinct returns the slots, each once, in the plan's order.
+func distinct(slots ...*slot) []*slot {
+	slices.SortFunc(slots, byPlace)
+	return slices.Compact(slots)
 }
 
-// see finds what the task sees, and lets go of what no other task builds on.
-func (s *slot) see(views *join) {
-	s.seen = views.view(s.waits)
-	for _, w := range s.waits {
-		if w.heirs--; w.heirs == 0 {
-			w.seen = view{}
-		}
-	}
+func byPlace(a, b *slot) int { return a.place - b.place }
+
+// among reports whether s is one of slots that are in the plan's order.
+func (s *slot) among(slots []*slot) bool {
+	_, found := slices.BinarySearchFunc(slots, s, byPlace)
+	return found
 }
 
 // unmet says why the task is to be skipped, or "": a task that it depends on is

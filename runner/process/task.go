@@ -17,16 +17,24 @@ type work struct {
 	tried  time.Time    // the present attempt
 }
 
+// attempt is how a task is tried.
+type attempt struct {
+	by       *crew.Agent
+	sections []Section
+	judge    func(Answer) error // says whether an answer will do; nil takes any
+	again    func(error) bool   // says whether a failure leads to another attempt; nil: none does
+}
+
 // try is one attempt at a task from its beginning to its end: an agent does it,
-// judge, unless nil, says whether the answer will do, and the deliverable is
-// left. The error is why it failed, and what the result says.
-func (s *slot) try(ctx context.Context, by *crew.Agent, sections []Section, judge func(Answer) error) error {
-	s.begin(ctx, by)
-	answer, err := s.answer(ctx, by, sections)
-	if err == nil && judge != nil {
-		err = judge(answer)
+// its answer is judged, and the deliverable is left. The error is why it failed.
+// Where another attempt is to follow, again is true, and the caller makes it.
+func (s *slot) try(ctx context.Context, a attempt) (again bool, err error) {
+	s.begin(ctx, a.by)
+	answer, err := s.answer(ctx, a.by, a.sections)
+	if err == nil && a.judge != nil {
+		err = a.judge(answer)
 	}
-	return s.end(ctx, answer, err)
+	return s.finish(ctx, answer, err, a.again)
 }
 
 // begin begins an attempt; by may be nil where it is not known who is to do it.
@@ -62,10 +70,17 @@ func (s *slot) answer(ctx context.Context, by *crew.Agent, sections []Section) (
 	})
 }
 
-// end ends an attempt: with its answer, once the deliverable is left, or with why
-// it failed. It returns the latter, also where that is the deliverable. A task
-// whose context has ended is stopped, and not failed.
+// end ends an attempt that no other follows: with its answer, once the
+// deliverable is left, or with why it failed. It returns the latter, also where
+// that is the deliverable. A task whose context has ended is stopped, and not
+// failed.
 func (s *slot) end(ctx context.Context, answer Answer, err error) error {
+	_, err = s.finish(ctx, answer, err, nil)
+	return err
+}
+
+// finish is end, and asks again whether a failure leads to another attempt.
+func (s *slot) finish(ctx context.Context, answer Answer, err error, again func(error) bool) (bool, error) {
 	file := ""
 	if err == nil {
 		file, err = s.work.leaves.leave(ctx, answer.Text)
@@ -75,21 +90,27 @@ func (s *slot) end(ctx context.Context, answer Answer, err error) error {
 	r.Usage = r.Usage.Add(answer.Usage)
 	r.Turns += answer.Turns
 	r.ToolCalls += answer.ToolCalls
-	r.State, r.Took = Completed, time.Since(s.work.began)
+	r.Took = time.Since(s.work.began)
 	e := event.Event{
-		Kind: event.TaskCompleted, Success: new(err == nil), DurationMS: time.Since(s.work.tried).Milliseconds(),
+		DurationMS:  time.Since(s.work.tried).Milliseconds(),
 		InputTokens: answer.Usage.Input, OutputTokens: answer.Usage.Output, CacheHitTokens: answer.Usage.CacheRead,
-		Turns: answer.Turns, ToolCalls: answer.ToolCalls, File: file, Text: answer.Text,
+		Turns: answer.Turns, ToolCalls: answer.ToolCalls, File: file, Text: answer.Text, Success: new(err == nil),
+	}
+	switch {
+	case err == nil:
+		r.State, e.Kind = Completed, event.TaskCompleted
+	case ctx.Err() != nil:
+		r.State, e.Kind = Stopped, event.TaskFailed
+	case again != nil && again(err):
+		r.State, e.Kind = Failed, event.TaskRetried
+	default:
+		r.State, e.Kind = Failed, event.TaskFailed
 	}
 	if err != nil {
-		r.State = Failed
-		if ctx.Err() != nil {
-			r.State = Stopped
-		}
-		e.Kind, e.Error = event.TaskFailed, oneLine(err.Error())
+		e.Error = oneLine(err.Error())
 	}
 	s.emit(e)
-	return err
+	return e.Kind == event.TaskRetried, err
 }
 
 func (s *slot) skip(why string) {
@@ -102,7 +123,7 @@ func (s *slot) emit(e event.Event) {
 	if e.Agent == "" {
 		e.Agent = s.result.Agent
 	}
-	if a := s.run.plan.Crew.Agent(e.Agent); a != nil {
+	if a := s.run.agents[e.Agent]; a != nil {
 		e.Role = a.Role.V
 	}
 	e.Task, e.Attempt = s.task.Key, max(1, s.result.Attempts)

@@ -1,0 +1,83 @@
+package process_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"crewhost/crew"
+	"crewhost/runner/process"
+)
+
+type instant struct{}
+
+func (instant) RunTask(context.Context, process.TaskInput) (process.Answer, error) {
+	return process.Answer{Text: "done"}, nil
+}
+
+// chain is tasks each of which depends on the one before.
+func chain(n int) []string {
+	specs := []string{"t0"}
+	for i := 1; i < n; i++ {
+		specs = append(specs, fmt.Sprintf("t%d t%d", i, i-1))
+	}
+	return specs
+}
+
+// waves is tasks in waves of a hundred. Each depends on three of the wave before,
+// or on all of them.
+func waves(n int, whole bool) []string {
+	const width = 100
+	var specs []string
+	for i := range n {
+		spec := fmt.Sprintf("t%d", i)
+		if first := i/width*width - width; first >= 0 {
+			on := []int{i, i + 1, i + 37}
+			if whole {
+				on = on[:0]
+				for j := range width {
+					on = append(on, j)
+				}
+			}
+			for _, j := range on {
+				spec += fmt.Sprintf(" t%d", first+j%width)
+			}
+		}
+		specs = append(specs, spec)
+	}
+	return specs
+}
+
+// BenchmarkTasks measures a process's own cost of a task: it is to stay below
+// 200 µs and the same however many there are.
+func BenchmarkTasks(b *testing.B) {
+	for _, p := range []crew.Process{crew.Sequential, crew.Parallel, crew.Graph} {
+		for _, shape := range []string{"chain", "waves", "whole waves", "alone"} {
+			for _, n := range []int{100, 1000, 4000} {
+				b.Run(fmt.Sprintf("%s/%s/%d", p, strings.ReplaceAll(shape, " ", "-"), n), func(b *testing.B) {
+					var specs []string
+					switch shape {
+					case "chain":
+						specs = chain(n)
+					case "alone":
+						for i := range n {
+							specs = append(specs, fmt.Sprintf("t%d", i))
+						}
+					default:
+						specs = waves(n, shape == "whole waves")
+					}
+					c := crewOf(specs...)
+					c.Process = p
+					b.ReportAllocs()
+					for b.Loop() {
+						if _, err := process.Run(b.Context(), process.Plan{Crew: c, Runner: instant{}}); err != nil {
+							b.Fatal(err)
+						}
+					}
+					b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/task")
+				})
+			}
+		}
+	}
+}
