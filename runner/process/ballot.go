@@ -92,32 +92,17 @@ func ballotSchema(offered []string) json.RawMessage {
 	return text
 }
 
-// read finds a ballot in what a voter answered. Its error says what is wrong
-// with it, for the voter to read.
-func (l labels) read(voter string, offered []string, answer string) (ballot, error) {
-	first := errors.New("it holds no JSON object")
-	for i, text := range candidates(answer) {
-		b, err := l.readJSON(voter, offered, text)
-		if err == nil {
-			return b, nil
-		}
-		if i == 0 {
-			first = err
-		}
-	}
-	return ballot{}, first
+// ballotDoc is a ballot as it is written.
+type ballotDoc struct {
+	Ranking       []string `json:"ranking"`
+	Abstain       bool     `json:"abstain"`
+	Confidence    *float64 `json:"confidence"`
+	Justification string   `json:"justification"`
 }
 
-func (l labels) readJSON(voter string, offered []string, text string) (ballot, error) {
-	var doc struct {
-		Ranking       []string `json:"ranking"`
-		Abstain       bool     `json:"abstain"`
-		Confidence    *float64 `json:"confidence"`
-		Justification string   `json:"justification"`
-	}
-	if err := json.Unmarshal([]byte(text), &doc); err != nil {
-		return ballot{}, fmt.Errorf("it is no ballot: %w", err)
-	}
+// read makes a ballot of what a voter wrote. Its error says what is wrong with
+// it, for the voter to read.
+func (l labels) read(voter string, offered []string, doc ballotDoc) (ballot, error) {
 	b := ballot{voter: voter, confidence: wholeConfidence, why: oneLine(doc.Justification)}
 	if c := doc.Confidence; c != nil {
 		if *c < 0 || *c > 1 {
@@ -132,8 +117,7 @@ func (l labels) readJSON(voter string, offered []string, text string) (ballot, e
 		return ballot{}, errors.New("it ranks nothing and does not abstain")
 	}
 	for _, written := range doc.Ranking {
-		label := strings.ToUpper(strings.TrimSpace(written))
-		label = strings.TrimSpace(strings.TrimPrefix(label, "ANSWER "))
+		label := label(written)
 		switch {
 		case !slices.Contains(offered, label):
 			return ballot{}, fmt.Errorf("%.40q is none of the answers to rank, which are %s", written, strings.Join(offered, ", "))
@@ -143,6 +127,12 @@ func (l labels) readJSON(voter string, offered []string, text string) (ballot, e
 		b.ranking = append(b.ranking, l.agents[label])
 	}
 	return b, nil
+}
+
+// label reads a label that a model wrote.
+func label(written string) string {
+	name := strings.ToUpper(strings.TrimSpace(written))
+	return strings.TrimSpace(strings.TrimPrefix(name, "ANSWER "))
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

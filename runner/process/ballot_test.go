@@ -45,6 +45,15 @@ func TestLabelsDependOnKeysAlone(t *testing.T) {
 	}
 }
 
+// readBallot reads the ballot of y as a vote does.
+func readBallot(l labels, offered []string, answer string) (b ballot, err error) {
+	_, err = readAs(answer, func(doc ballotDoc) error {
+		b, err = l.read("y", offered, doc)
+		return err
+	})
+	return b, err
+}
+
 func TestReadBallot(t *testing.T) {
 	l := labels{task: "t", of: map[string]string{"x": "A", "y": "B", "z": "C"}, agents: map[string]string{"A": "x", "B": "y", "C": "z"}}
 	offered := []string{"C", "A"} // to y
@@ -60,14 +69,14 @@ func TestReadBallot(t *testing.T) {
 		{`{"ranking":["A"],"abstain":true}`, ballot{voter: "y", confidence: 1000}, ""},
 		{`{"note":1} {"ranking":["A"]}`, ballot{voter: "y", ranking: []string{"x"}, confidence: 1000}, ""},
 		{`A, then C`, ballot{}, "no JSON object"},
-		{`["A"]`, ballot{}, "no ballot"},
+		{`["A"]`, ballot{}, "no JSON object"},
 		{`{"ranking":["B","A"]}`, ballot{}, `"B" is none of the answers to rank, which are C, A`},
 		{`{"ranking":["A","a"]}`, ballot{}, "ranks A twice"},
 		{`{"ranking":[]}`, ballot{}, "ranks nothing and does not abstain"},
 		{`{"ranking":["A"],"confidence":85}`, ballot{}, "must be between 0 and 1"},
-		{`{"ranking":"A"}`, ballot{}, "no ballot"},
+		{`{"ranking":"A"}`, ballot{}, "cannot unmarshal"},
 	} {
-		got, err := l.read("y", offered, tt.answer)
+		got, err := readBallot(l, offered, tt.answer)
 		if tt.err != "" {
 			if err == nil || !strings.Contains(err.Error(), tt.err) {
 				t.Errorf("%s: %v, want %q", tt.answer, err, tt.err)
@@ -112,7 +121,7 @@ func FuzzReadBallot(f *testing.F) {
 	f.Add(`{"ranking":["A"],"confidence":-0}`)
 	l := labels{task: "t", of: map[string]string{"x": "A", "y": "B", "z": "C"}, agents: map[string]string{"A": "x", "B": "y", "C": "z"}}
 	f.Fuzz(func(t *testing.T, answer string) {
-		b, err := l.read("y", []string{"C", "A"}, answer)
+		b, err := readBallot(l, []string{"C", "A"}, answer)
 		if err != nil {
 			return
 		}

@@ -167,6 +167,8 @@ var processes = map[crew.Process]func(context.Context, *run) error{
 	crew.Parallel:     parallel,
 	crew.Graph:        graph,
 	crew.Hierarchical: hierarchical,
+	crew.Consensual:   consensual,
+	crew.Autonomous:   autonomous,
 }
 
 // within has a process stop at the deadline, and returns why it did not finish.

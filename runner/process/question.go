@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,6 +22,9 @@ func (r *run) ask(ctx context.Context, q Question) (Answer, error) {
 		r.asked = make(map[string]llm.Usage)
 	}
 	r.asked[q.Operation] = r.asked[q.Operation].Add(answer.Usage)
+	if r.budget != nil {
+		err = cmp.Or(r.budget.Spent(answer.Usage), err)
+	}
 	return answer, err
 }
 

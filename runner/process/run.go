@@ -16,6 +16,7 @@ type run struct {
 	plan   Plan
 	agents map[string]*crew.Agent // by key
 	slots  []*slot                // in the plan's order
+	budget Budget                 // what questions draw on; nil: without bounds
 
 	mu    sync.Mutex
 	asked map[string]llm.Usage // what questions cost, by operation

@@ -21,8 +21,9 @@ type slot struct {
 	open  int     // how many of waits have not ended
 	walk  int     // see past
 
-	prior []TaskOutput // what it gets to see, while it is done
-	work  work
+	prior  []TaskOutput // what it gets to see, while it is done
+	budget Budget       // what its attempts draw on; nil: without bounds
+	work   work
 	// result stands once the task has ended.
 	result TaskResult
 }

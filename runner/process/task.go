@@ -66,7 +66,7 @@ func (s *slot) answer(ctx context.Context, by *crew.Agent, sections []Section) (
 	}
 	return s.run.plan.Runner.RunTask(ctx, TaskInput{
 		Task: s.task, Agent: by, Prior: s.prior, Sections: sections, Attempt: s.result.Attempts,
-		Schema: s.work.leaves.schema, Accept: s.work.leaves.accept(),
+		Schema: s.work.leaves.schema, Accept: s.work.leaves.accept(), Budget: s.budget,
 	})
 }
 
