@@ -27,9 +27,7 @@
 package config
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"crewhost/config/secret"
@@ -48,78 +46,6 @@ type Settings struct {
 	MCP         MCP
 	Permissions Permissions
 	Mounts      []Mount
-}
-
-// LLM is the model that a run uses, and the profiles that it may use instead.
-type LLM struct {
-	Profile                 // the default profile
-	Profiles []NamedProfile // in the order of the settings
-}
-
-// NamedProfile is a profile with its id.
-type NamedProfile struct {
-	ID string
-	Profile
-}
-
-// Select returns the profile of an id, whatever its case; "" and "default" are
-// the default profile. A profile stands alone: what it does not set is unset,
-// and not as the default profile has it.
-func (l LLM) Select(id string) (Profile, error) {
-	if id == "" || strings.EqualFold(id, DefaultProfile) {
-		return l.Profile, nil
-	}
-	known := []string{DefaultProfile}
-	for _, p := range l.Profiles {
-		if strings.EqualFold(p.ID, id) {
-			return p.Profile, nil
-		}
-		known = append(known, p.ID)
-	}
-	return Profile{}, fmt.Errorf("the settings have no LLM profile %s; known: %s", strict.Quote(id), strings.Join(known, ", "))
-}
-
-// DefaultProfile is the id of the profile that no other replaces.
-const DefaultProfile = "default"
-
-// The providers.
-const (
-	ProviderOpenAI    = "openai" // and whatever answers like it at base_url
-	ProviderAnthropic = "anthropic"
-	ProviderReplay    = "replay" // a recorded tape
-	ProviderEcho      = "echo"   // gives the prompt back
-)
-
-// What schemas of tools a model's server takes.
-const (
-	SchemasFull  = "full"
-	SchemasPlain = "plain"
-)
-
-// How a model calls tools.
-const (
-	CallsNative = "native" // by the API's own calls
-	CallsText   = "text"   // in its text, as the prompt tells it
-)
-
-// Profile is one way to reach one model. Zero fields are unset.
-type Profile struct {
-	Provider    string // one of the providers; empty where no model is configured
-	Model       string
-	BaseURL     secret.Text
-	APIKey      secret.Ref // resolved when a model is made, not before
-	Tape        string     // file of the replay provider, absolute
-	Timeout     time.Duration
-	MaxRetries  *int
-	Temperature *float64
-	TopP        *float64
-	MaxTokens   int
-	// ToolSchemas is SchemasPlain where the model's server takes but plain
-	// schemas of tools: without references, among others.
-	ToolSchemas string
-	// ToolCalls is CallsText for a model that has no calls of its own.
-	ToolCalls string
-	Pos       strict.Pos
 }
 
 // MCP is the section of the MCP servers.
@@ -303,6 +229,9 @@ func (s *Settings) Secrets() []secret.Value {
 	profile(s.LLM.Profile)
 	for _, p := range s.LLM.Profiles {
 		profile(p.Profile)
+	}
+	if e := s.LLM.Embeddings; e != nil {
+		profile(e.Profile)
 	}
 	for _, server := range s.MCP.Servers {
 		all = append(all, server.Command.Secrets()...)

@@ -4,14 +4,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
-	"crewhost/config/secret"
 	"crewhost/config/strict"
 )
-
-const keyAPIKey = "api_key"
 
 // document is a settings file as it is written.
 type document struct {
@@ -19,30 +15,6 @@ type document struct {
 	MCP         mcpDocument         `key:"mcp"`
 	Permissions permissionsDocument `key:"permissions"`
 	Mounts      []strict.At[word]   `key:"mounts"`
-}
-
-// llmDocument is the section llm: the default profile and the others. Those are
-// decoded one by one, since a profile has no profiles.
-type llmDocument struct {
-	ProfileDocument
-	Profiles []strict.Named[*strict.Node] `key:"profiles"`
-}
-
-// ProfileDocument is a profile as it is written. It is exported for reflection.
-type ProfileDocument struct {
-	Pos         strict.Pos             `key:"@"`
-	Provider    strict.At[string]      `key:"provider"`
-	Model       strict.At[string]      `key:"model"`
-	BaseURL     strict.At[scalar]      `key:"base_url"`
-	APIKey      strict.At[apiKey]      `key:"api_key"`
-	Tape        strict.At[string]      `key:"tape"`
-	Timeout     time.Duration          `key:"timeout"`
-	MaxRetries  strict.At[natural]     `key:"max_retries"`
-	Temperature strict.At[temperature] `key:"temperature"`
-	TopP        strict.At[share]       `key:"top_p"`
-	MaxTokens   count                  `key:"max_tokens"`
-	ToolSchemas strict.At[string]      `key:"tool_schemas"`
-	ToolCalls   strict.At[string]      `key:"tool_calls"`
 }
 
 type mcpDocument struct {
@@ -106,33 +78,6 @@ type permissionsDocument struct {
 	Headless strict.At[string] `key:"headless"`
 }
 
-// apiKey is a model's key: a text, or where to find one.
-type apiKey struct {
-	text  string
-	ref   keyDocument
-	wrong bool // and an issue says so
-}
-
-type keyDocument struct {
-	Env     strict.At[string]   `key:"env"`
-	File    strict.At[string]   `key:"file"`
-	Command []strict.At[scalar] `key:"command"`
-}
-
-// UnmarshalNode implements [strict.Unmarshaler].
-func (k *apiKey) UnmarshalNode(d *strict.Decoder, n *strict.Node) {
-	before := len(d.Issues())
-	defer func() { k.wrong = len(d.Issues()) > before }()
-	switch n.Kind {
-	case strict.String, strict.Untyped:
-		k.text = n.Text
-	case strict.Map:
-		d.Decode(n, &k.ref, "")
-	default: // the text is not shown: it may be the key
-		d.WrongType(&strict.Node{Pos: n.Pos, Kind: n.Kind}, "a text or a mapping with env, file or command")
-	}
-}
-
 // decode makes settings of the merged tree, reporting every problem.
 func (l *loader) decode(tree *strict.Node) *Settings {
 	d := &strict.Decoder{}
@@ -180,139 +125,6 @@ func (l *loader) decode(tree *strict.Node) *Settings {
 	}
 	l.issues = append(l.issues, d.Issues()...)
 	return s
-}
-
-func (l *loader) llm(x *expander, doc llmDocument) LLM {
-	llm := LLM{Profile: l.profile(x, doc.ProfileDocument, "llm")}
-	for i, e := range doc.Profiles {
-		where := "llm.profiles." + shown(e.Key)
-		var p ProfileDocument
-		x.d.Decode(e.V, &p, where)
-		switch {
-		case strings.EqualFold(e.Key, DefaultProfile):
-			x.d.Fail(e.KeyPos, CodeName, "the profile id "+strict.Quote(e.Key)+" means the section llm itself", "give it another id")
-		case !serverName.MatchString(e.Key):
-			x.d.Fail(e.KeyPos, CodeName, "the profile id "+strict.Quote(e.Key)+" is not valid", nameRule)
-		case e.V.Kind == strict.Null || e.V.Kind == strict.Map && len(e.V.Entries) == 0:
-			x.d.Fail(e.KeyPos, strict.CodeMissing, where+" sets nothing", "a profile stands alone, and takes nothing from llm")
-		}
-		for _, before := range doc.Profiles[:i] {
-			if strings.EqualFold(before.Key, e.Key) {
-				x.d.Fail(e.KeyPos, strict.CodeDuplicateKey, "the profiles "+strict.Quote(before.Key)+" and "+strict.Quote(e.Key)+" differ in case only", "")
-			}
-		}
-		llm.Profiles = append(llm.Profiles, NamedProfile{ID: e.Key, Profile: l.profile(x, p, where)})
-	}
-	return llm
-}
-
-func (l *loader) profile(x *expander, doc ProfileDocument, where string) Profile {
-	d := x.d
-	p := Profile{
-		Provider:  doc.Provider.V,
-		Model:     doc.Model.V,
-		BaseURL:   x.text(doc.BaseURL, where+".base_url", plainText),
-		APIKey:    l.key(x, doc.APIKey, where+"."+keyAPIKey),
-		Timeout:   doc.Timeout,
-		MaxTokens: int(doc.MaxTokens),
-		Pos:       doc.Pos,
-
-		ToolSchemas: doc.ToolSchemas.V,
-		ToolCalls:   doc.ToolCalls.V,
-	}
-	if !p.BaseURL.IsZero() {
-		checkURL(d, doc.BaseURL.Pos, where+".base_url", p.BaseURL)
-	}
-	if doc.Tape.V != "" {
-		p.Tape = l.absolute(doc.Tape.V, doc.Tape.Pos)
-	}
-	if doc.MaxRetries.Set {
-		p.MaxRetries = (*int)(&doc.MaxRetries.V)
-	}
-	if doc.Temperature.Set {
-		p.Temperature = (*float64)(&doc.Temperature.V)
-	}
-	if doc.TopP.Set {
-		p.TopP = (*float64)(&doc.TopP.V)
-	}
-	oneOf(d, doc.ToolSchemas, where+".tool_schemas", SchemasFull, SchemasPlain)
-	oneOf(d, doc.ToolCalls, where+".tool_calls", CallsNative, CallsText)
-	oneOf(d, doc.Provider, where+".provider", ProviderOpenAI, ProviderAnthropic, ProviderReplay, ProviderEcho)
-	switch {
-	case p.Provider == "" && (p.Model != "" || !p.BaseURL.IsZero()):
-		p.Provider = ProviderOpenAI
-	case p.Provider == "" && p.Tape != "":
-		d.Fail(doc.Tape.Pos, strict.CodeMissing, where+".tape is of no use without a provider", "provider: "+ProviderReplay)
-	case p.Provider == ProviderReplay && p.Tape == "":
-		d.Fail(doc.Provider.Pos, strict.CodeMissing, where+": the provider "+ProviderReplay+" needs a tape", "tape: FILE")
-	case (p.Provider == ProviderOpenAI || p.Provider == ProviderAnthropic) && p.Model == "":
-		d.Fail(doc.Provider.Pos, strict.CodeMissing, where+": the provider "+p.Provider+" needs a model", "model: NAME")
-	}
-	return p
-}
-
-// key makes the reference of a model's key. Nothing is looked up.
-func (l *loader) key(x *expander, k strict.At[apiKey], where string) secret.Ref {
-	if !k.Set || k.V.wrong {
-		return secret.Ref{}
-	}
-	ref := k.V.ref
-	given := 0
-	for _, set := range []bool{ref.Env.Set, ref.File.Set, len(ref.Command) > 0} {
-		if set {
-			given++
-		}
-	}
-	switch {
-	case given > 1:
-		x.d.Fail(k.Pos, strict.CodeBadValue, where+" has more than one of env, file and command", "keep one")
-	case ref.Env.Set:
-		if ref.Env.V == "" || nameLength(ref.Env.V) != len(ref.Env.V) {
-			// Not shown: it may be the key itself.
-			x.d.Fail(ref.Env.Pos, strict.CodeBadValue, where+".env is not the name of a variable", "env: OPENAI_API_KEY")
-			break
-		}
-		return secret.Ref{Source: secret.FromEnv, Name: ref.Env.V}
-	case ref.File.Set && ref.File.V != "":
-		return secret.Ref{Source: secret.FromFile, Name: l.absolute(ref.File.V, ref.File.Pos)}
-	case len(ref.Command) > 0:
-		return l.keyCommand(ref.Command)
-	case k.V.text != "":
-		return l.keyText(x, k, where)
-	default:
-		x.d.Fail(k.Pos, strict.CodeMissing, where+" is empty", "${NAME}, or a mapping with env, file or command")
-	}
-	return secret.Ref{}
-}
-
-func (l *loader) keyCommand(argv []strict.At[scalar]) secret.Ref {
-	r := secret.Ref{Source: secret.FromCommand, Name: string(argv[0].V)}
-	if strings.ContainsAny(r.Name, `/\`) {
-		r.Name = l.absolute(r.Name, argv[0].Pos)
-	}
-	for _, a := range argv[1:] {
-		r.Args = append(r.Args, string(a.V))
-	}
-	return r
-}
-
-// keyText reads a key that is written as a text: one variable, or the key.
-func (l *loader) keyText(x *expander, k strict.At[apiKey], where string) secret.Ref {
-	parts, problem := parse(k.V.text)
-	switch {
-	case problem != "":
-		x.d.Fail(k.Pos, CodeVariable, where+": "+problem, "known are ${NAME}, ${NAME:-default} and ${env:NAME}")
-		return secret.Ref{}
-	case len(parts) == 1 && parts[0].name != "":
-		return secret.Ref{Source: secret.FromEnv, Name: parts[0].name, Value: secret.New(parts[0].fallback)}
-	case len(parts) == 1:
-		if k.Line > 0 {
-			l.warn(k.Pos, "%s is written out; name a variable that holds it: ${NAME}", where)
-		}
-		return secret.Ref{Source: secret.FromLiteral, Value: secret.New(parts[0].text)}
-	}
-	x.d.Fail(k.Pos, CodeVariable, where+" must be one variable and nothing else", "${NAME}")
-	return secret.Ref{}
 }
 
 func (l *loader) permissions(d *strict.Decoder, doc permissionsDocument) Permissions {

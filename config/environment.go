@@ -52,7 +52,7 @@ func (l *loader) variables(known *strict.Node) *strict.Node {
 func spelled(path []string, known *strict.Node) []string {
 	out := make([]string, len(path))
 	for i, level := range path {
-		chosen := i == 2 && (out[0] == "mcp" && (out[1] == "servers" || out[1] == "served") || out[0] == "llm" && out[1] == "profiles")
+		chosen := i == 2 && (out[0] == "mcp" && (out[1] == "servers" || out[1] == "served") || out[0] == "llm" && (out[1] == "profiles" || out[1] == "prices"))
 		kept := i == 4 && out[0] == "mcp" && out[1] == "servers" && (out[3] == "env" || out[3] == "headers")
 		out[i] = strings.ToLower(level)
 		if kept {

@@ -64,6 +64,7 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &Settings{
+		LLM: LLM{Currency: "USD"},
 		MCP: MCP{
 			Enabled: true, ConnectTimeout: 30 * time.Second, ProbeTimeout: 2 * time.Second,
 			ToolTimeout: time.Minute, ShutdownTimeout: 5 * time.Second, MaxStarting: 8, MaxCalls: 16, Reconnect: Reconnect{MaxAttempts: 5, Initial: 500 * time.Millisecond, Max: 30 * time.Second}, TokenStore: "auto",
@@ -315,7 +316,7 @@ crewhost.yaml:13:5: the profile id "a b" is not valid (letters, digits, _ . and 
 crewhost.yaml:14:5: llm.profiles.empty sets nothing (a profile stands alone, and takes nothing from llm) [missing]
 crewhost.yaml:16:5: the profiles "Cheap" and "cheap" differ in case only [duplicate-key]
 crewhost.yaml:16:23: llm.profiles.cheap: the provider replay needs a tape (tape: FILE) [missing]
-crewhost.yaml:16:31: unknown key "profiles" in llm.profiles.cheap (known: api_key, base_url, max_retries, max_tokens, model, provider, tape, temperature, timeout, tool_schemas, top_p) [unknown-key]
+crewhost.yaml:16:31: unknown key "profiles" in llm.profiles.cheap [unknown-key]
 crewhost.yaml:18:3: unknown key "conect_timeout" in mcp (did you mean "connect_timeout"?) [unknown-key]
 crewhost.yaml:19:18: mcp.probe_timeout: "0s" is not a duration above zero (write a number with a unit: 500ms, 30s, 2m) [bad-value]
 crewhost.yaml:20:17: mcp.max_starting must be at least 1, not 0 [bad-value]

@@ -170,14 +170,26 @@ func (l *loader) orkeonLLM(e strict.Entry, path string, isRoot bool) *strict.Nod
 		{"TopP", as("top_p", nil)},
 		{"MaxTokens", as("max_tokens", nil)},
 		{"MaxRetries", as("max_retries", nil)},
-		{"TimeoutSeconds", func(v strict.Entry) {
-			if seconds, err := strconv.ParseInt(strings.TrimSpace(v.Value.Text), 10, 32); err == nil && seconds > 0 {
-				put(out, "timeout", v, &strict.Node{Pos: v.Value.Pos, Kind: strict.Untyped, Text: strconv.FormatInt(seconds, 10) + "s"})
-			} else if !blank(v) {
-				l.fail(v.Value.Pos, strict.CodeBadValue, path+":TimeoutSeconds must be a number of seconds above zero", "")
+		{"TimeoutSeconds", l.seconds(out, "timeout", path)},
+		{"StreamIdleSeconds", l.seconds(out, "stream_idle", path)},
+		{"Thinking", func(v strict.Entry) {
+			thinking := &strict.Node{Pos: v.Value.Pos, Kind: strict.Map}
+			in := func(name string) func(strict.Entry) {
+				return func(e strict.Entry) {
+					if !blank(e) {
+						put(thinking, name, e, loose(e.Value))
+					}
+				}
+			}
+			l.section(v, path+":Thinking", setting{"Enabled", in("enabled")}, setting{"Effort", in("effort")}, setting{"BudgetTokens", in("budget_tokens")})
+			put(out, "thinking", v, thinking)
+		}},
+		{"AvailableModels", func(v strict.Entry) {
+			if !blank(v) {
+				put(out, "available_models", v, v.Value)
 			}
 		}},
-		{"StreamIdleSeconds", nil}, {"Thinking", nil}, {"Grammar", nil}, {"AvailableModels", nil},
+		{"Grammar", nil},
 	}
 	if isRoot {
 		settings = append(settings, setting{"Profiles", func(v strict.Entry) {
@@ -210,6 +222,17 @@ func (l *loader) orkeonLLM(e strict.Entry, path string, isRoot bool) *strict.Nod
 		put(out, "provider", *model, &strict.Node{Pos: model.Value.Pos, Kind: strict.String, Text: name})
 	}
 	return out
+}
+
+// seconds reads a number of seconds as the duration of that name.
+func (l *loader) seconds(out *strict.Node, name, path string) func(strict.Entry) {
+	return func(v strict.Entry) {
+		if seconds, err := strconv.ParseInt(strings.TrimSpace(v.Value.Text), 10, 32); err == nil && seconds > 0 {
+			put(out, name, v, &strict.Node{Pos: v.Value.Pos, Kind: strict.Untyped, Text: strconv.FormatInt(seconds, 10) + "s"})
+		} else if !blank(v) {
+			l.fail(v.Value.Pos, strict.CodeBadValue, path+":"+v.Key+" must be a number of seconds above zero", "")
+		}
+	}
 }
 
 // orkeonMCP maps the section MCP.

@@ -2,6 +2,7 @@ package config
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +15,7 @@ const appsettings = `{
   "_comment": "x",
   "LLM": {
     "Model": "m", "BaseUrl": "http://127.0.0.1:9/v1", "ApiKey": " ", "ApiKeyEnvVar": "KEY", "Temperature": "0.5", "MaxTokens": 100,
-    "TimeoutSeconds": "30", "MaxRetries": 2, "Grammar": false, "Thinking": {"Enabled": true},
+    "TimeoutSeconds": "30", "MaxRetries": 2, "Grammar": false, "Thinking": {"enabled": "true", "Effort": "high"}, "StreamIdleSeconds": 40, "AvailableModels": ["m", "n*"],
     "Profiles": {"cheap": {"Model": "claude-x", "ApiKey": "${K2}"}, "far": {"Model": "claude-x", "BaseUrl": "https://h/"}, "own": {"Provider": "anthropic", "Model": "z"}},
   },
   "MCP": {
@@ -45,6 +46,9 @@ func TestAppsettings(t *testing.T) {
 		*l.Temperature != 0.5 || l.MaxTokens != 7 || l.Timeout != 30*time.Second || *l.MaxRetries != 2 {
 		t.Errorf("%+v", l)
 	}
+	if !*l.Thinking.Enabled || l.Thinking.Effort != "high" || l.StreamIdle != 40*time.Second || !slices.Equal(l.AvailableModels, []string{"m", "n*"}) {
+		t.Errorf("%+v", l)
+	}
 	var got []string
 	for _, p := range l.Profiles {
 		got = append(got, p.ID+" "+p.Provider+" "+p.APIKey.String())
@@ -66,7 +70,6 @@ func TestAppsettings(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{
 		`appsettings.json:6:46: Llm:Grammar is not used here`,
-		`appsettings.json:6:64: Llm:Thinking is not used here`,
 		`appsettings.json:7:77: Llm:Profiles:far names no provider and is spoken to as openai; to speak to Anthropic, add "Provider": "anthropic"`,
 		`appsettings.json:20:40: Orkeon:FileSystem:InternalMounts is not used here`,
 		`appsettings.json:20:14: Orkeon:Cli is not used here`,

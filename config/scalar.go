@@ -1,6 +1,7 @@
 package config
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -68,6 +69,29 @@ type share float64
 func (s *share) UnmarshalNode(d *strict.Decoder, n *strict.Node) {
 	*s = share(number(d, n, 0.0, 1.0))
 }
+
+// decimal is a sum of money from 0, in millionths. It is read digit by digit, so
+// that no price is a little more or less than it was written.
+type decimal int64
+
+// UnmarshalNode implements [strict.Unmarshaler].
+func (v *decimal) UnmarshalNode(d *strict.Decoder, n *strict.Node) {
+	switch n.Kind {
+	case strict.Int, strict.Float, strict.Untyped:
+	default:
+		d.WrongType(n, "a number")
+		return
+	}
+	parts := decimalForm.FindStringSubmatch(n.Text)
+	if parts == nil {
+		d.Fail(n.Pos, strict.CodeBadValue, d.Path()+" must be a sum of money below a million, with at most six digits behind the point, not "+strict.Quote(n.Text), "")
+		return
+	}
+	sum, _ := strconv.ParseInt(parts[1]+(parts[2] + "000000")[:6], 10, 64) // twelve digits
+	*v = decimal(sum)
+}
+
+var decimalForm = regexp.MustCompile(`^([0-9]{1,6})(?:\.([0-9]{0,6}))?$`)
 
 // number decodes a number and reports one below least or, unless most is 0,
 // above most.
