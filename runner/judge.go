@@ -90,9 +90,6 @@ func unsupported(c *crew.Crew) (issues, warnings crew.Issues) {
 	without := func(pos crew.Pos, message string) {
 		warnings = append(warnings, crew.Issue{Pos: pos, Code: CodeUnsupported, Message: message})
 	}
-	if c.Process != "" && c.Process != crew.Sequential {
-		refuse(c.ProcessPos, fmt.Sprintf("this version does not run the process %q", c.Process), `it runs "sequential"`)
-	}
 	file := crew.Pos{File: c.Path}
 	if c.Memory {
 		without(file, "memory: this version keeps none between runs")

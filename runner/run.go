@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -81,32 +80,6 @@ func (h *Host) run(ctx context.Context, c *crew.Crew, inputs crew.Inputs, events
 		err = &RunError{err}
 	}
 	return out, err
-}
-
-// profilesOf returns the profiles that a run of the crew uses, the default one
-// only where some task has no other.
-func profilesOf(c *crew.Crew) []string {
-	var ids []string
-	named := func(l *crew.LLM) string {
-		if l == nil {
-			return ""
-		}
-		return l.Profile.V
-	}
-	for _, t := range c.Tasks {
-		id := named(t.LLM)
-		a := c.Agent(t.Agent.V)
-		switch {
-		case id != "":
-		case a != nil && named(a.LLM) != "":
-			id = named(a.LLM)
-		default:
-			id = named(c.LLM)
-		}
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	return slices.Compact(ids)
 }
 
 // taskRunner has the agent loop do the tasks of a process.

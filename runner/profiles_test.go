@@ -1,0 +1,43 @@
+package runner
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"crewhost/crew"
+)
+
+// A missing key is found before the first task: every process names the models
+// that it may ask, and no others.
+func TestProfilesOfACrew(t *testing.T) {
+	on := func(profile string) *crew.LLM { return &crew.LLM{Profile: crew.Text{V: profile, Set: profile != ""}} }
+	text := func(s string) crew.Text { return crew.Text{V: s, Set: s != ""} }
+	for _, tt := range []struct {
+		process crew.Process
+		manager string
+		agent   string // of the one task
+		task    *crew.LLM
+		crew    *crew.LLM
+		want    []string
+	}{
+		{crew.Sequential, "", "a", nil, nil, []string{"pa"}},
+		{crew.Sequential, "", "c", nil, nil, []string{""}},
+		{crew.Sequential, "", "c", nil, on("pc"), []string{"pc"}},
+		{crew.Sequential, "", "a", on("pt"), on("pc"), []string{"pt"}},
+		{crew.Parallel, "", "", nil, nil, []string{"", "pa", "pb"}},
+		{crew.Hierarchical, "b", "a", nil, nil, []string{"", "pa", "pb"}},
+		{crew.Consensual, "", "a", on("pt"), nil, []string{"", "pa", "pb", "pt"}},
+		{crew.Consensual, "b", "", on("pt"), on("pc"), []string{"pa", "pb", "pc", "pt"}},
+		{crew.Autonomous, "", "a", on("pt"), on("pc"), []string{"pc", "pt"}},
+	} {
+		c := &crew.Crew{
+			Process: tt.process, ManagerAgent: text(tt.manager), LLM: tt.crew,
+			Agents: []*crew.Agent{{Key: "a", LLM: on("pa")}, {Key: "b", LLM: on("pb")}, {Key: "c"}},
+			Tasks:  []*crew.Task{{Key: "t", Agent: text(tt.agent), LLM: tt.task}},
+		}
+		if diff := cmp.Diff(tt.want, profilesOf(c)); diff != "" {
+			t.Errorf("%s, managed by %q: %s", tt.process, tt.manager, diff)
+		}
+	}
+}
