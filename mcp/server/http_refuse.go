@@ -1,0 +1,88 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+// CodeUnauthorized is that of answers with status 401 and 403 to somebody who is
+// not let in, and 503 where that can't be told.
+const CodeUnauthorized = -32015
+
+// retryAfter is how many seconds later something may be free.
+const retryAfter = "1"
+
+// A refusal is the answer to a request that goes no further: a status of HTTP,
+// and in the body an error of JSON-RPC.
+type refusal struct {
+	status  int
+	id      jsonrpc.ID // where it is known
+	code    int64
+	message string
+	data    any
+	close   bool // the connection too: where the next request begins is not known
+}
+
+func malformed(message string) *refusal {
+	return &refusal{status: http.StatusBadRequest, code: jsonrpc.CodeInvalidRequest, message: message}
+}
+
+func busy() *refusal {
+	return &refusal{status: http.StatusServiceUnavailable, code: CodeBusy, message: "too much is going on: try again in a moment"}
+}
+
+func tooLarge(limit int) *refusal {
+	return &refusal{
+		status: http.StatusRequestEntityTooLarge, code: CodeRequestTooLarge,
+		message: fmt.Sprintf("the message is larger than %d bytes", limit), close: true,
+	}
+}
+
+// reply answers with a refusal.
+func (r refusal) reply(w http.ResponseWriter) {
+	if r.close {
+		w.Header().Set("Connection", "close")
+	}
+	if r.status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", retryAfter)
+	}
+	answerJSON(w, r.status, errorMessage(r.id, r.code, r.message, r.data))
+}
+
+// wireError is an error of JSON-RPC with the id null where it isn't known, which
+// the SDK's type would leave out.
+type wireError struct {
+	Version string `json:"jsonrpc"`
+	ID      any    `json:"id"`
+	Error   struct {
+		Code    int64  `json:"code"`
+		Message string `json:"message"`
+		Data    any    `json:"data,omitempty"`
+	} `json:"error"`
+}
+
+func errorMessage(id jsonrpc.ID, code int64, message string, data any) wireError {
+	e := wireError{Version: "2.0", ID: id.Raw()}
+	e.Error.Code, e.Error.Message, e.Error.Data = code, message, data
+	return e
+}
+
+func answerJSON(w http.ResponseWriter, status int, body any) {
+	data, err := json.Marshal(body)
+	if err != nil {
+		http.Error(w, "internal error", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(data, '\n'))
+}
+
+func methodNotAllowed(w http.ResponseWriter, allow string) {
+	w.Header().Set("Allow", allow)
+	refusal{status: http.StatusMethodNotAllowed, code: jsonrpc.CodeInvalidRequest, message: "the method is not allowed here"}.reply(w)
+}

@@ -1,0 +1,273 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+const eventStream = "text/event-stream"
+
+// keepaliveComment is a sign of life that clients pass over.
+var keepaliveComment = []byte(": keepalive\n\n")
+
+// A reply is the answer to one request. Each piece of it must be taken within the
+// timeout, so that who doesn't read does not keep others waiting; an answer that is
+// long in coming shows signs of life; and an error that the SDK tells as plain text
+// becomes one of JSON-RPC.
+type reply struct {
+	w       http.ResponseWriter
+	rc      *http.ResponseController
+	timeout time.Duration
+	header  http.Header // the handler's: a sign of life may have gone out before it
+
+	// These are set before the handler runs.
+	id      jsonrpc.ID        // of the request, for errors
+	call    bool              // whether it must be answered
+	started func(http.Header) // is told before anything is sent; may be nil
+
+	mu     sync.Mutex
+	status int
+	text   *bytes.Buffer // of an error in plain text; nil: there is none
+	late   bool          // the status came after a sign of life
+	ended  bool
+	stop   func() // the signs of life; may be nil
+}
+
+func newReply(w http.ResponseWriter, timeout time.Duration) *reply {
+	return &reply{w: w, rc: http.NewResponseController(w), timeout: timeout, header: http.Header{}}
+}
+
+// Header returns the headers that the first write sends.
+func (r *reply) Header() http.Header { return r.header }
+
+// WriteHeader sends the status and the headers.
+func (r *reply) WriteHeader(status int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.start(status)
+}
+
+func (r *reply) start(status int) {
+	if r.status != 0 {
+		r.late = r.late || status >= http.StatusBadRequest
+		return
+	}
+	r.status = status
+	if r.started != nil {
+		r.started(r.header)
+	}
+	if status >= http.StatusBadRequest && status != http.StatusNotFound && strings.HasPrefix(r.header.Get("Content-Type"), "text/plain") {
+		r.text = new(bytes.Buffer)
+		return
+	}
+	maps.Copy(r.w.Header(), r.header)
+	r.extend()
+	r.w.WriteHeader(status)
+}
+
+// extend gives the client its time for one more piece.
+func (r *reply) extend() {
+	if !r.ended {
+		_ = r.rc.SetWriteDeadline(time.Now().Add(r.timeout)) // in tests there is no connection
+	}
+}
+
+// maxErrorText bounds an error in plain text.
+const maxErrorText = 1 << 10
+
+// Write sends a piece.
+func (r *reply) Write(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.start(http.StatusOK)
+	if r.text != nil {
+		r.text.Write(p[:min(len(p), maxErrorText-min(r.text.Len(), maxErrorText))])
+		return len(p), nil
+	}
+	if r.late {
+		p = asEvent(p)
+	}
+	r.extend()
+	if _, err := r.w.Write(p); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// FlushError sends what was written.
+func (r *reply) FlushError() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.text != nil {
+		return nil
+	}
+	return r.rc.Flush()
+}
+
+// asEvent frames an answer that is to come by itself as one of the stream that has
+// begun meanwhile. What is no JSON is nothing for a client.
+func asEvent(p []byte) []byte {
+	var line bytes.Buffer
+	if json.Compact(&line, p) != nil {
+		return nil
+	}
+	return append(append([]byte("event: message\ndata: "), line.Bytes()...), "\n\n"...)
+}
+
+// live has signs of life sent from time to time, on a stream or where an answer
+// may come as one.
+func (r *reply) live(every time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var timer *time.Timer
+	timer = time.AfterFunc(every, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.ended || r.text != nil {
+			return
+		}
+		if r.status == 0 {
+			if r.started != nil {
+				r.started(r.header)
+			}
+			r.status = http.StatusOK
+			r.w.Header().Set("Content-Type", eventStream)
+			r.w.Header().Set("Cache-Control", "no-cache, no-transform")
+		} else if r.w.Header().Get("Content-Type") != eventStream {
+			return
+		}
+		r.extend()
+		if _, err := r.w.Write(keepaliveComment); err == nil && r.rc.Flush() == nil {
+			timer.Reset(every)
+		}
+	})
+	r.stop = func() { timer.Stop() }
+}
+
+// end ends the reply once the handler has: nothing is sent after it. The client
+// has the timeout, once, for all that is still on its way.
+func (r *reply) end() (status int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stop != nil {
+		r.stop()
+	}
+	r.extend()
+	r.ended = true
+	switch {
+	case r.text != nil:
+		r.header.Del("Content-Length")
+		maps.Copy(r.w.Header(), r.header)
+		refusal{status: r.status, id: r.id, code: jsonrpc.CodeInvalidRequest, message: strings.TrimSpace(r.text.String())}.reply(r.w)
+	case r.status == 0 && r.call:
+		r.status = http.StatusServiceUnavailable
+		refusal{status: r.status, id: r.id, code: CodeBusy, message: "the request was not answered: the session or the server ended"}.reply(r.w)
+	case r.status == 0:
+		r.status = http.StatusOK
+	}
+	return r.status
+}
+
+// errBehind ends a stream whose client doesn't keep up.
+var errBehind = errors.New("the client does not read its stream")
+
+// A queue is a stream that whoever writes to it never waits for: so many events,
+// and so many bytes of them, may be on their way (I10). One more ends it, and the
+// client, who missed something, comes again and asks anew.
+type queue struct {
+	*reply
+	events   chan []byte
+	maxBytes int
+	behind   func(error)
+
+	mu      sync.Mutex
+	bytes   int
+	started bool
+	late    bool
+	broken  bool
+
+	pump sync.WaitGroup
+}
+
+// newQueue starts a stream that end ends.
+func newQueue(r *reply, maxEvents, maxBytes int, behind func(error)) *queue {
+	q := &queue{reply: r, events: make(chan []byte, maxEvents), maxBytes: maxBytes, behind: behind}
+	q.pump.Go(func() {
+		for event := range q.events {
+			_, err := q.reply.Write(event)
+			q.mu.Lock()
+			q.bytes -= len(event)
+			q.broken = q.broken || err != nil
+			q.mu.Unlock()
+			if len(q.events) == 0 {
+				_ = q.reply.FlushError()
+			}
+		}
+	})
+	return q
+}
+
+// WriteHeader sends the status and the headers.
+func (q *queue) WriteHeader(status int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.started {
+		q.late = q.late || status >= http.StatusBadRequest
+		return
+	}
+	q.started = true
+	q.reply.WriteHeader(status)
+}
+
+// Write has a piece sent.
+func (q *queue) Write(p []byte) (int, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.broken {
+		return 0, errBehind
+	}
+	if !q.started {
+		q.started = true
+		q.reply.WriteHeader(http.StatusOK)
+	}
+	event := bytes.Clone(p)
+	if q.late {
+		event = asEvent(p)
+	}
+	if q.bytes+len(event) <= q.maxBytes {
+		select {
+		case q.events <- event:
+			q.bytes += len(event)
+			return len(p), nil
+		default:
+		}
+	}
+	q.broken = true
+	q.behind(errBehind)
+	return 0, errBehind
+}
+
+// FlushError does nothing: what is written is on its way.
+func (q *queue) FlushError() error { return nil }
+
+// end waits until what is on its way has been sent, or can't be.
+func (q *queue) end() int {
+	q.mu.Lock()
+	broken := q.broken
+	q.broken = true
+	q.mu.Unlock()
+	if broken {
+		_ = q.rc.SetWriteDeadline(time.Now()) // it has had its time
+	}
+	close(q.events)
+	q.pump.Wait()
+	return q.reply.end()
+}

@@ -1,0 +1,438 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+const (
+	headerSession   = "Mcp-Session-Id"
+	headerVersion   = "Mcp-Protocol-Version"
+	headerRequestID = "X-Request-Id"
+)
+
+// isNotification reports whether a notification of that name means something. The
+// SDK answers others with a status of fault, though nobody answers a notification
+// (K79).
+func isNotification(name string) bool {
+	switch name {
+	case initializedMethod, cancelledMethod, progressMethod, rootsMethod:
+		return true
+	}
+	return false
+}
+
+// A visit is one request and its answer.
+type visit struct {
+	*Handler
+	r     *http.Request
+	reply *reply
+	end   func() int // of the reply; gives the status
+
+	began time.Time
+	id    string // of the request, for those who read logs
+	who   identity
+	msg   message
+}
+
+// ServeHTTP answers one request.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path {
+	case healthPath:
+		health(w, r, true)
+		return
+	case readyPath:
+		health(w, r, !h.draining.Load())
+		return
+	}
+	x := &visit{Handler: h, r: r, reply: newReply(w, h.cfg.WriteTimeout), began: time.Now()}
+	x.end = x.reply.end
+	x.name(w.Header())
+	if x.allowed(w.Header()) {
+		x.serve()
+	}
+	x.record(x.end())
+}
+
+// saneRequestID is what may be taken over into a log.
+var saneRequestID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/+=-]{0,127}$`)
+
+// name gives the request its id: the client's, where it has one that is fit.
+func (x *visit) name(answer http.Header) {
+	x.id = x.r.Header.Get(headerRequestID)
+	if !saneRequestID.MatchString(x.id) {
+		x.id = rand.Text()
+		x.r.Header.Set(headerRequestID, x.id) // where the calls' own log finds it
+	}
+	answer.Set(headerRequestID, x.id)
+}
+
+// record logs the request: never what was asked with it.
+func (x *visit) record(status int) {
+	attrs := []slog.Attr{
+		slog.String("request", x.id),
+		slog.String("http", x.r.Method),
+		slog.Int("status", status),
+		slog.Duration("took", time.Since(x.began)),
+		slog.String("from", x.r.RemoteAddr),
+	}
+	for _, a := range []struct{ key, value string }{{"method", x.msg.method}, {"name", x.msg.tool}, {"who", x.who.name}} {
+		if a.value != "" {
+			attrs = append(attrs, slog.String(a.key, a.value[:min(len(a.value), maxSubject)]))
+		}
+	}
+	x.log.LogAttrs(x.r.Context(), slog.LevelInfo, "request", attrs...)
+}
+
+func (x *visit) refuse(r *refusal) {
+	if !r.id.IsValid() {
+		r.id = x.msg.id
+	}
+	r.reply(x.reply)
+}
+
+// allowed looks at the name that the server is called by, and at the page that
+// calls. It answers whoever is not allowed, and those who ask what is.
+func (x *visit) allowed(answer http.Header) bool {
+	if !x.hostAllowed(x.r) {
+		x.refuse(&refusal{status: http.StatusForbidden, code: CodeUnauthorized, message: "the server is not to be called by this name"})
+		return false
+	}
+	origins := x.r.Header.Values("Origin")
+	if len(origins) == 0 {
+		return true
+	}
+	answer.Add("Vary", "Origin")
+	if len(origins) > 1 || !slices.Contains(x.cfg.AllowedOrigins, origins[0]) {
+		x.refuse(&refusal{status: http.StatusForbidden, code: CodeUnauthorized, message: "the origin is not allowed"})
+		return false
+	}
+	answer.Set("Access-Control-Allow-Origin", origins[0])
+	answer.Set("Access-Control-Expose-Headers", strings.Join([]string{headerSession, headerRequestID, "WWW-Authenticate", "Retry-After"}, ", "))
+	if x.r.Method != http.MethodOptions {
+		return true
+	}
+	answer.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
+	answer.Set("Access-Control-Allow-Headers", allowedHeaders(x.r.Header.Values("Access-Control-Request-Headers")))
+	answer.Set("Access-Control-Max-Age", "600")
+	x.reply.WriteHeader(http.StatusNoContent)
+	return false
+}
+
+// hostAllowed judges the Host header.
+func (h *Handler) hostAllowed(r *http.Request) bool {
+	name, port := splitHost(r.Host)
+	for _, allowed := range h.cfg.AllowedHosts {
+		if n, p := splitHost(allowed); n == name && (p == "" || p == port) {
+			return true
+		}
+	}
+	if isLoopback(name) {
+		return true // a page elsewhere has no such name
+	}
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if !ok {
+		return false
+	}
+	host, _, err := net.SplitHostPort(local.String())
+	return err == nil && !isLoopback(host) && len(h.cfg.AllowedHosts) == 0
+}
+
+// allowedHeaders are those that a page may send: the protocol's own, and of those
+// it asks for such as carry a tool's parameters.
+func allowedHeaders(asked []string) string {
+	headers := []string{
+		"Accept", "Authorization", "Content-Type", "Last-Event-ID",
+		"Mcp-Method", "Mcp-Name", headerVersion, headerSession, headerRequestID,
+	}
+	for _, list := range asked {
+		for name := range strings.SplitSeq(list, ",") {
+			name = strings.TrimSpace(name)
+			if len(name) <= 128 && paramHeader.MatchString(name) {
+				headers = append(headers, name)
+			}
+		}
+	}
+	return strings.Join(headers, ", ")
+}
+
+var paramHeader = regexp.MustCompile(`(?i)^mcp-param-[a-z0-9_.-]+$`)
+
+// serve answers a request that is allowed.
+func (x *visit) serve() {
+	switch path := x.r.URL.Path; {
+	case slices.Contains(x.metadata, path):
+		x.auth.serveMetadata(x.reply, x.r)
+		return
+	case path != x.cfg.Path:
+		http.Error(x.reply, "not found", http.StatusNotFound)
+		return
+	}
+	var err error
+	if x.who, err = x.auth.authenticate(x.r); err != nil {
+		x.auth.deny(x.reply, err)
+		return
+	}
+	if x.draining.Load() {
+		x.refuse(busy())
+		return
+	}
+	modern, refused := x.era()
+	if refused != nil {
+		x.refuse(refused)
+		return
+	}
+	switch {
+	case x.r.Method == http.MethodPost:
+		x.post(modern)
+	case modern:
+		methodNotAllowed(x.reply, "POST")
+	case x.r.Method == http.MethodGet:
+		x.get()
+	case x.r.Method == http.MethodDelete:
+		x.delete()
+	default:
+		methodNotAllowed(x.reply, "GET, POST, DELETE")
+	}
+}
+
+// era reads the version of a request. One that is not spoken here is of no era,
+// whatever it looks like.
+func (x *visit) era() (modern bool, refused *refusal) {
+	values := x.r.Header.Values(headerVersion)
+	switch {
+	case len(values) == 0:
+		return false, nil
+	case len(values) == 1 && slices.Contains(x.versions, values[0]):
+		return values[0] >= modernVersion, nil
+	}
+	requested := strings.Join(values, ", ")
+	return false, &refusal{
+		status: http.StatusBadRequest, code: codeUnsupportedVersion, message: "the protocol version is not supported",
+		data: map[string]any{"supported": x.versions, "requested": strings.ToValidUTF8(requested[:min(len(requested), 64)], "")},
+	}
+}
+
+// post takes one message.
+func (x *visit) post(modern bool) {
+	if refused := checkContent(x.r.Header); refused != nil {
+		x.refuse(refused)
+		return
+	}
+	if !accepts(x.r.Header.Values("Accept"), "application/json", eventStream) {
+		x.refuse(notAcceptable("application/json and text/event-stream"))
+		return
+	}
+	_ = x.reply.rc.SetReadDeadline(time.Now().Add(x.cfg.ReadTimeout)) // in tests there is no connection
+	body, release, refused := x.room.read(x.r, x.budgets.RequestBytes)
+	defer release()
+	if refused == nil {
+		_ = x.reply.rc.SetReadDeadline(time.Time{}) // how long the client waits for the answer is its own affair
+		x.msg, refused = readMessage(body)
+	}
+	if refused != nil {
+		x.refuse(refused)
+		return
+	}
+	holdConnection(x.r.Context())
+	x.reply.id, x.reply.call = x.msg.id, x.msg.call()
+	if modern || x.msg.version != "" {
+		x.postModern()
+	} else {
+		x.postLegacy()
+	}
+}
+
+func notAcceptable(types string) *refusal {
+	return &refusal{status: http.StatusNotAcceptable, code: jsonrpc.CodeInvalidRequest, message: "Accept must allow " + types}
+}
+
+// forward has the SDK answer what has been read.
+func (x *visit) forward(ctx context.Context, to http.Handler, w http.ResponseWriter) {
+	ctx = context.WithValue(ctx, identityKey{}, x.who)
+	ctx = context.WithValue(ctx, homeKey{}, &x.home)
+	r := x.r.WithContext(ctx)
+	if x.who != (identity{}) {
+		to = vouched(x.who, to)
+	}
+	r.Body, r.ContentLength = http.NoBody, 0
+	if x.msg.body != nil {
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(x.msg.body)), int64(len(x.msg.body))
+	}
+	r.Header.Set("Accept", "application/json, "+eventStream) // judged before
+	to.ServeHTTP(w, r)
+}
+
+// accepted says that a message came, and that nothing more will be said of it.
+func (x *visit) accepted() { x.reply.WriteHeader(http.StatusAccepted) }
+
+// unheard reports whether a message is a notification that nobody knows, or a
+// call's method without the id that would make it one.
+func (m *message) unheard() bool {
+	return m.request && !m.id.IsValid() && !isNotification(m.method)
+}
+
+// postModern answers a message of the era without sessions: the request is all
+// there is, and when the client leaves it, its call is cancelled.
+func (x *visit) postModern() {
+	switch {
+	case x.msg.unheard():
+		x.accepted()
+	case !x.msg.call():
+		x.forward(x.r.Context(), x.modern, x.reply)
+	case x.crowded():
+		x.refuse(busy())
+	case x.msg.method == listenMethod:
+		x.stream(x.modern)
+	default:
+		x.reply.live(x.budgets.Keepalive)
+		x.forward(x.r.Context(), x.modern, x.reply)
+	}
+}
+
+// crowded reports whether a call would find no place (I9): then HTTP can say so by
+// its status. Whoever has one goes on, and what takes none is always let through.
+func (x *visit) crowded() bool {
+	switch x.msg.method {
+	case initializeMethod, discoverMethod, pingMethod, setLevelMethod, "resources/unsubscribe":
+		return false
+	}
+	return !x.msg.resumes && x.server.places.full()
+}
+
+// stream serves a stream that stays open until the client leaves, does not keep
+// up, or the server ends.
+func (x *visit) stream(to http.Handler) {
+	ctx, cancel := context.WithCancelCause(x.r.Context())
+	defer cancel(nil)
+	defer x.streams.add(x.r, cancel)()
+	q := newQueue(x.reply, x.budgets.SubscriptionBuffer, x.budgets.ResponseBytes, func(err error) {
+		x.log.Info("a stream ends", "request", x.id, "reason", err)
+		cancel(err)
+	})
+	x.end = q.end
+	x.reply.live(x.budgets.Keepalive)
+	x.forward(ctx, to, q)
+}
+
+// postLegacy answers a message of the initialize lineage. A call belongs to its
+// session: it goes on if the client leaves, and keeps its place until it is done,
+// cancelled by a notification, or the session ends.
+func (x *visit) postLegacy() {
+	initialize := x.msg.call() && x.msg.method == initializeMethod
+	id := x.r.Header.Get(headerSession)
+	one, done := x.sessions.use(id, x.who)
+	switch {
+	case one != nil:
+		defer done()
+	case initialize:
+		x.r.Header.Del(headerSession) // of a session that has ended (K83)
+	default:
+		x.noSession(id)
+		return
+	}
+	switch {
+	case x.msg.unheard():
+		x.accepted()
+	case !x.msg.call():
+		x.forward(x.r.Context(), x.legacy, x.reply)
+	case !isMethod(x.msg.method):
+		x.refuse(&refusal{status: http.StatusOK, code: jsonrpc.CodeMethodNotFound, message: "there is no such method"})
+	case one == nil:
+		x.open()
+	case x.crowded():
+		x.refuse(busy())
+	default:
+		x.reply.live(x.budgets.Keepalive)
+		x.forward(x.r.Context(), x.legacy, x.reply)
+	}
+}
+
+// noSession answers a request that has no session, or none any more. The text is
+// plain: clients take an error of JSON-RPC for the call's, and not for the session's.
+func (x *visit) noSession(id string) {
+	if id == "" {
+		x.refuse(malformed("there is no " + headerSession + " header: a session begins with initialize"))
+		return
+	}
+	http.Error(x.reply, "session not found", http.StatusNotFound)
+}
+
+// open begins a session. It is known before the client learns its id.
+func (x *visit) open() {
+	if !x.sessions.reserve() {
+		x.refuse(busy())
+		return
+	}
+	// The SDK keeps the values of this context for the session, and not its end.
+	ctx := x.r.Context()
+	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	var one *httpSession
+	var done func()
+	x.reply.started = func(header http.Header) {
+		id := header.Get(headerSession)
+		for sdk := range x.server.sdk.Sessions() {
+			if id != "" && sdk.ID() == id {
+				one = &httpSession{id: id, owner: x.who, cancel: cancel, sdk: sdk}
+				done = x.sessions.opened(one)
+				return
+			}
+		}
+	}
+	x.forward(context.WithValue(ctx, lifeKey{}, life), x.legacy, x.reply)
+	if one == nil {
+		x.sessions.forgo()
+		cancel(errSessionEnded)
+		return
+	}
+	done()
+	if one.sdk.InitializeParams() == nil { // it failed
+		x.sessions.end(one)
+	}
+}
+
+// get serves the stream of a session: what the server has to say by itself.
+func (x *visit) get() {
+	if !accepts(x.r.Header.Values("Accept"), eventStream) {
+		x.refuse(notAcceptable(eventStream))
+		return
+	}
+	id := x.r.Header.Get(headerSession)
+	one, done := x.sessions.use(id, x.who)
+	if one == nil {
+		x.noSession(id)
+		return
+	}
+	defer done()
+	if !x.server.places.enter() {
+		x.refuse(busy())
+		return
+	}
+	defer x.server.places.leave()
+	holdConnection(x.r.Context())
+	x.stream(x.legacy)
+}
+
+// delete ends a session.
+func (x *visit) delete() {
+	id := x.r.Header.Get(headerSession)
+	one, done := x.sessions.use(id, x.who)
+	if one == nil {
+		x.noSession(id)
+		return
+	}
+	x.sessions.end(one)
+	done()
+	x.reply.WriteHeader(http.StatusNoContent)
+}
