@@ -26,6 +26,7 @@ import (
 	"crewhost/mcp/mcptest"
 	"crewhost/runner"
 	"crewhost/runner/event"
+	"crewhost/runner/event/eventtest"
 	"crewhost/runner/llm"
 	"crewhost/tools"
 	"crewhost/tools/builtin"
@@ -68,7 +69,7 @@ func open(t *testing.T, files map[string]string, change ...func(*runner.Config))
 	}
 	cfg := runner.Config{
 		Settings: settings, Environ: environ,
-		Events: event.NewStream("test", time.Now, func(e event.Event) {
+		Events: event.NewStream("test", time.Now, eventtest.Sink(t), func(e event.Event) {
 			r.events = append(r.events, e)
 			if r.heard != nil {
 				r.heard(e)

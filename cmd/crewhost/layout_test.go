@@ -49,20 +49,21 @@ var imports = map[string][]string{
 		"runner/llm", "runner/llm/openai", "runner/llm/anthropic", "runner/llm/replay",
 		"runner/agent", "runner/process", "runner/event", "runner/journal",
 	},
-	"runner/llm":           {},
-	"runner/llm/openai":    {"runner/llm"},
-	"runner/llm/anthropic": {"runner/llm"},
-	"runner/llm/replay":    {"runner/llm"},
-	"runner/llm/llmtest":   {"runner/llm"},
-	"runner/agent":         {"runner/llm", "tools", "crew", "runner/event"},
-	"runner/process":       {"crew", "runner/event", "runner/llm"},
-	"runner/event":         {},
-	"runner/journal":       {},
+	"runner/llm":             {},
+	"runner/llm/openai":      {"runner/llm"},
+	"runner/llm/anthropic":   {"runner/llm"},
+	"runner/llm/replay":      {"runner/llm"},
+	"runner/llm/llmtest":     {"runner/llm"},
+	"runner/agent":           {"runner/llm", "tools", "crew", "runner/event"},
+	"runner/process":         {"crew", "runner/event", "runner/llm"},
+	"runner/event":           {},
+	"runner/event/eventtest": {"runner/event"},
+	"runner/journal":         {},
 }
 
 // testOnly are packages that only tests and command packages of their own may
 // import.
-var testOnly = []string{"mcp/mcptest", "runner/llm/llmtest"}
+var testOnly = []string{"mcp/mcptest", "runner/llm/llmtest", "runner/event/eventtest"}
 
 const sdk = "github.com/modelcontextprotocol/" + "go-sdk"
 

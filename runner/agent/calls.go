@@ -62,7 +62,7 @@ func (r *run) callTools(ctx context.Context, msg llm.Message) error {
 
 // judge looks up what a call is of, and whether it can be run.
 func (r *run) judge(c *call, wrote llm.ToolCall) {
-	c.id, c.about, c.name = wrote.ID, r.events.ID(), wrote.Name
+	c.id, c.name = wrote.ID, wrote.Name
 	c.tool, c.known = r.set.lookup(wrote.Name)
 	args, err := c.tool.arguments(wrote.Arguments)
 	c.args = args
@@ -207,6 +207,7 @@ func hostFailure(err error) string {
 }
 
 func (r *run) called(c *call) {
+	c.about = r.events.ID()
 	e := r.toolEvent(event.ToolCalled, c)
 	e.Arguments = argumentNames(c.args)
 	r.emit(e)

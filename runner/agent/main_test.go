@@ -12,6 +12,7 @@ import (
 	"crewhost/crew"
 	"crewhost/runner/agent"
 	"crewhost/runner/event"
+	"crewhost/runner/event/eventtest"
 	"crewhost/runner/llm"
 	"crewhost/runner/llm/llmtest"
 	"crewhost/tools"
@@ -66,7 +67,7 @@ func newBench(t testing.TB, model llm.Model, held ...tool) *bench {
 		Models:      func(string) (llm.Model, agent.Settings, error) { return model, agent.Settings{}, nil },
 		Toolbox:     b,
 		Definitions: b.registry.Definitions,
-		Events:      event.NewStream("test", clock, func(e event.Event) { b.events = append(b.events, e) }),
+		Events:      event.NewStream("test", clock, eventtest.Sink(t), func(e event.Event) { b.events = append(b.events, e) }),
 	}
 	return b
 }

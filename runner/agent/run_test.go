@@ -55,6 +55,7 @@ func TestATaskWithToolsEndToEnd(t *testing.T) {
 	if diff := cmp.Diff(want, out); diff != "" {
 		t.Error(diff)
 	}
+	b.calls[0].Progress = nil
 	if diff := cmp.Diff([]tools.Call{{ID: "1", Name: "search", Arguments: json.RawMessage(`{"q":"tides"}`), Agent: "writer", Task: "write"}}, b.calls); diff != "" {
 		t.Error(diff)
 	}
@@ -66,9 +67,9 @@ func TestATaskWithToolsEndToEnd(t *testing.T) {
 		told = append(told, fmt.Sprintf("%s %d %s %v %d", e.Kind, e.Turn, e.Tool, e.Arguments, e.InputTokens))
 	}
 	wantTold := []string{
-		"model.called 1  [] 0", "model.returned 1  [] 7",
+		"model.called 1  [] 0", "model.returned 1  [] 7", "cost.updated 0  [] 7",
 		"tool.called 1 search [q] 0", "tool.returned 1 search [] 0",
-		"model.called 2  [] 0", "model.returned 2  [] 10",
+		"model.called 2  [] 0", "model.returned 2  [] 10", "cost.updated 0  [] 17",
 	}
 	if diff := cmp.Diff(wantTold, told); diff != "" {
 		t.Error(diff)

@@ -3,6 +3,8 @@ package event
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 )
@@ -27,13 +29,11 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	w.put("seq", e.Seq)
 	w.put("ts", e.Time.UTC().Format(time.RFC3339Nano))
 	w.put("kind", string(e.Kind))
-	for _, list := range [][]member{envelope, members[e.Kind]} {
-		for _, m := range list {
-			if v := m.value(&e); m.always || !zero(v) {
-				w.put(m.name, v)
-			}
-		}
+	w.put("crewId", e.Run)
+	if !unscoped[e.Kind] {
+		w.members(&e, scope)
 	}
+	w.members(&e, members[e.Kind])
 	w.buf.WriteByte('}')
 	return w.buf.Bytes(), w.err
 }
@@ -42,6 +42,14 @@ type writer struct {
 	buf bytes.Buffer
 	enc *json.Encoder
 	err error
+}
+
+func (w *writer) members(e *Event, list []member) {
+	for _, m := range list {
+		if v := m.value(e); m.always || !zero(v) {
+			w.put(m.name, v)
+		}
+	}
 }
 
 func (w *writer) put(name string, value any) {
@@ -87,9 +95,13 @@ func (s Sum) MarshalJSON() ([]byte, error) {
 	}{s.InputTokens + s.OutputTokens, s.InputTokens, s.OutputTokens, s.Cost})
 }
 
-// envelope are the members that any kind may have.
-var envelope = []member{
-	{"crewId", true, func(e *Event) any { return e.Run }},
+// unscoped are the kinds that are about no task and come of nothing.
+var unscoped = map[Kind]bool{
+	RunStarted: true, RunOutput: true, RunFinished: true, Failure: true, MCPServer: true, MCPStartup: true,
+}
+
+// scope are the members that any other kind may have.
+var scope = []member{
 	{"taskId", false, func(e *Event) any { return e.Task }},
 	{"agentId", false, func(e *Event) any { return e.Agent }},
 	{"agentRole", false, func(e *Event) any { return e.Role }},
@@ -318,3 +330,6 @@ func (e *Event) state() State       { return orZero(e.State) }
 func (e *Event) progress() Progress { return orZero(e.Progress) }
 func (e *Event) question() Question { return orZero(e.Question) }
 func (e *Event) answer() Answer     { return orZero(e.Answer) }
+
+// Kinds returns every kind, sorted.
+func Kinds() []Kind { return slices.Sorted(maps.Keys(members)) }

@@ -41,7 +41,7 @@ const (
 	TaskStarted   Kind = "task.started"
 	TaskFailed    Kind = "task.failed"    // a TaskCompleted without success follows
 	TaskSkipped   Kind = "task.skipped"   // a TaskCompleted without success follows
-	TaskCompleted Kind = "task.completed" // the end of every task that began or was skipped
+	TaskCompleted Kind = "task.completed" // the end of every task that began or was skipped, once
 	TaskRetried   Kind = "task.retried"   // an attempt failed or was turned down; a TaskStarted with the next follows
 	TaskAssigned  Kind = "task.assigned"  // an agent that hands tasks out has chosen who does one
 	TaskReviewed  Kind = "task.reviewed"  // and has judged what came of it
@@ -220,7 +220,7 @@ func (e *Event) texts() []*string {
 		}
 	}
 	if b := e.Begin; b != nil {
-		all = append(all, &b.Target)
+		all = append(all, &b.Target, &b.Host)
 	}
 	for i := range e.Arguments {
 		all = append(all, &e.Arguments[i])

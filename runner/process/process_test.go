@@ -16,6 +16,7 @@ import (
 
 	"crewhost/crew"
 	"crewhost/runner/event"
+	"crewhost/runner/event/eventtest"
 	"crewhost/runner/llm"
 	"crewhost/runner/process"
 )
@@ -135,7 +136,7 @@ func TestSequential(t *testing.T) {
 	var events []string
 	res, err := process.Run(t.Context(), process.Plan{
 		Crew: crewOf("write@b find", "find", "check write", "title"), Runner: w,
-		Events: event.NewStream("r", func() time.Time { return time.Time{} }, func(e event.Event) {
+		Events: event.NewStream("r", func() time.Time { return time.Time{} }, eventtest.Sink(t), func(e event.Event) {
 			events = append(events, fmt.Sprintf("%s %s %s %d", e.Kind, e.Task, e.Agent, e.InputTokens))
 		}),
 	})
@@ -183,7 +184,7 @@ func TestOneRuleForFailures(t *testing.T) {
 	var told []string
 	res, err := process.Run(t.Context(), process.Plan{
 		Crew: crewOf("a", "b", "c b", "d c a", "e a"), Runner: w,
-		Events: event.NewStream("r", time.Now, func(e event.Event) {
+		Events: event.NewStream("r", time.Now, eventtest.Sink(t), func(e event.Event) {
 			if e.Kind == event.TaskFailed || e.Kind == event.TaskSkipped {
 				told = append(told, fmt.Sprintf("%s %s %s%s", e.Kind, e.Task, e.Error, e.Reason))
 			}
