@@ -262,6 +262,11 @@ var members = map[Kind][]member{
 		{"toAgentId", false, func(e *Event) any { return e.ToAgent }},
 		toolName, callID,
 	},
+	DelegationFinished: join([]member{
+		{"toRole", true, func(e *Event) any { return e.ToRole }},
+		{"toAgentId", false, func(e *Event) any { return e.ToAgent }},
+		toolName, callID, success, duration,
+	}, tokens, []member{failure}),
 	AgentSpawned: {
 		{"role", true, func(e *Event) any { return e.ToRole }},
 		{"newAgentId", false, func(e *Event) any { return e.ToAgent }},

@@ -51,11 +51,12 @@ const (
 	ModelReturned Kind = "model.returned"
 	CostUpdated   Kind = "cost.updated" // follows each ModelReturned with an answer
 
-	ToolCalled        Kind = "tool.called"
-	ToolProgress      Kind = "tool.progress"
-	ToolReturned      Kind = "tool.returned"
-	DelegationStarted Kind = "delegation.started" // after the ToolCalled of the tool that delegates
-	AgentSpawned      Kind = "agent.spawned"
+	ToolCalled         Kind = "tool.called"
+	ToolProgress       Kind = "tool.progress"
+	ToolReturned       Kind = "tool.returned"
+	DelegationStarted  Kind = "delegation.started" // after the ToolCalled of the tool that delegates
+	DelegationFinished Kind = "delegation.finished"
+	AgentSpawned       Kind = "agent.spawned"
 
 	InputNeeded    Kind = "input.needed" // a question; the command input.given answers it
 	InputGiven     Kind = "input.given"

@@ -19,7 +19,7 @@ func (s Scope) Within(e Event) Event {
 	if e.Task == "" && e.Agent == "" {
 		e.Task, e.Agent, e.Role, e.Attempt = s.Task, s.Agent, s.Role, s.Attempt
 	}
-	if e.Cause == "" {
+	if e.Cause == "" && e.Correlation != s.Correlation {
 		e.Cause = s.Correlation
 	}
 	if e.Tool == "" && e.Call == "" {
