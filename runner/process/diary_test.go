@@ -100,3 +100,33 @@ func seen(in process.TaskInput) string {
 	}
 	return strings.Join(keys, " ")
 }
+
+// stopper has the run stopped during one of its calls, which then ends as calls
+// do whose context has ended.
+type stopper struct {
+	after int
+	stop  func()
+
+	mu    sync.Mutex
+	calls int
+}
+
+func (s *stopper) call(ctx context.Context, answer string) (process.Answer, error) {
+	s.mu.Lock()
+	if s.calls++; s.calls > s.after {
+		s.stop()
+	}
+	s.mu.Unlock()
+	if ctx.Err() != nil {
+		return said("half"), context.Cause(ctx)
+	}
+	return said(answer), nil
+}
+
+func (s *stopper) RunTask(ctx context.Context, in process.TaskInput) (process.Answer, error) {
+	return s.call(ctx, in.Task.Key)
+}
+
+func (s *stopper) Ask(ctx context.Context, q process.Question) (process.Answer, error) {
+	return s.call(ctx, map[string]string{"assign": toA, "review": fine}[q.Operation])
+}
