@@ -2,9 +2,10 @@ package agent
 
 import (
 	"context"
-	"time"
 
 	"golang.org/x/time/rate"
+
+	"crewhost/runner/llm"
 )
 
 // wait returns when the agent and its crew may ask a model once more, by their
@@ -32,18 +33,8 @@ func (l *Loop) limiter(who any, rpm int) *rate.Limiter {
 	defer l.mu.Unlock()
 	lim, ok := l.limiters[who]
 	if !ok {
-		lim = newLimiter(rpm)
+		lim = llm.PerMinute(rpm)
 		l.limiters[who] = lim
 	}
 	return lim
-}
-
-// newLimiter allows at most rpm requests in any minute: half of them may come
-// at once, the others are spread over the minute.
-func newLimiter(rpm int) *rate.Limiter {
-	if rpm == 1 {
-		return rate.NewLimiter(rate.Every(time.Minute), 1)
-	}
-	burst := rpm / 2
-	return rate.NewLimiter(rate.Every(time.Minute/time.Duration(rpm-burst)), burst)
 }
