@@ -107,7 +107,8 @@ func (r *taskRunner) RunTask(ctx context.Context, in process.TaskInput) (process
 	return process.Answer{Text: out.Text, Usage: out.Usage, Turns: out.Turns, ToolCalls: out.ToolCalls}, err
 }
 
-// questioner has the agent loop put the questions of a process.
+// questioner has the agent loop put the questions of a process, which judges the
+// answers itself: one that it can't read need not be a failure.
 type questioner struct {
 	loop *agent.Loop
 	crew *crew.Crew
@@ -115,13 +116,9 @@ type questioner struct {
 
 // Ask implements [process.Questioner].
 func (q questioner) Ask(ctx context.Context, in process.Question) (process.Answer, error) {
-	accept, err := process.Accept(in.Schema)
-	if err != nil {
-		return process.Answer{}, fmt.Errorf("asking agent %q: %w", in.Agent.Key, err)
-	}
 	out, err := q.loop.Ask(ctx, agent.Question{
 		Crew: q.crew, Agent: in.Agent, Task: in.Task,
-		Operation: in.Operation, Text: in.Text, Schema: in.Schema, Accept: accept,
+		Operation: in.Operation, Text: in.Text, Schema: in.Schema,
 	})
 	return process.Answer{Text: out.Text, Usage: out.Usage, Turns: out.Turns}, err
 }

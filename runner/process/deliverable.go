@@ -155,33 +155,13 @@ func (d *deliverable) written(ctx context.Context) error {
 }
 
 // pick returns the JSON in an answer that is valid by the schema.
-func (d *deliverable) pick(answer string) (string, error) { return pick(d.valid, answer) }
-
-// Accept returns a judge of answers that are to hold JSON by a schema; what its
-// errors say is for the model to read. It is nil where the schema is empty. A
-// schema that is none is an error.
-func Accept(schema json.RawMessage) (func(ctx context.Context, answer string) error, error) {
-	if len(schema) == 0 {
-		return nil, nil
-	}
-	valid, err := resolve(string(schema))
-	if err != nil {
-		return nil, fmt.Errorf("the schema is no JSON Schema: %w", err)
-	}
-	return func(_ context.Context, answer string) error {
-		_, err := pick(valid, answer)
-		return err
-	}, nil
-}
-
-// pick returns the JSON in an answer that is valid by the schema; nil takes any.
-func pick(valid *jsonschema.Resolved, answer string) (string, error) {
+func (d *deliverable) pick(answer string) (string, error) {
 	var first error
 	for _, c := range candidates(answer) {
-		if valid == nil {
+		if d.valid == nil {
 			return c, nil
 		}
-		err := validate(valid, c)
+		err := validate(d.valid, c)
 		if err == nil {
 			return c, nil
 		}

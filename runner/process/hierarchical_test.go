@@ -2,11 +2,13 @@ package process_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/jsonschema-go/jsonschema"
 
 	"crewhost/crew"
 	"crewhost/runner/llm"
@@ -95,7 +97,11 @@ func TestWhatAManagerIsAsked(t *testing.T) {
 		}
 	}
 	for _, q := range d.asked {
-		if _, err := process.Accept(q.Schema); err != nil {
+		var schema jsonschema.Schema
+		if err := json.Unmarshal(q.Schema, &schema); err != nil {
+			t.Error(err)
+		}
+		if _, err := schema.Resolve(nil); err != nil {
 			t.Error(err)
 		}
 	}
