@@ -12,6 +12,7 @@ import (
 	"crewhost/config"
 	"crewhost/config/strict"
 	"crewhost/mcp"
+	"crewhost/runner/agent"
 	"crewhost/tools/mount"
 	"crewhost/tools/permission"
 )
@@ -78,7 +79,8 @@ func mountsOf(cfg Config) ([]mount.Mount, strict.Issues) {
 // policyOf compiles the rules. Built-in tools resolve relative paths against the
 // base of the mounts, and so must the policy. Where the default is to ask,
 // human_input is allowed: it is a question to a person already, and asking
-// whether to ask would be one too many.
+// whether to ask would be one too many. So are the tools by which agents put work
+// to one another: what a coworker calls is judged in its own turn.
 func policyOf(p config.Permissions, base string) (*permission.Policy, error) {
 	rules := func(list []config.Rule) []permission.Rule {
 		var rules []permission.Rule
@@ -93,7 +95,9 @@ func policyOf(p config.Permissions, base string) (*permission.Policy, error) {
 	}
 	allow := rules(p.Allow)
 	if verdict := permission.Verdict(p.Default); verdict == permission.Ask || verdict == "" {
-		allow = append(allow, permission.Rule{Pattern: "human_input", Place: "built in"})
+		for _, tool := range []string{"human_input", agent.AskCoworker, agent.DelegateWork} {
+			allow = append(allow, permission.Rule{Pattern: tool, Place: "built in"})
+		}
 	}
 	return permission.New(permission.Config{
 		Default:  permission.Verdict(p.Default),
@@ -159,6 +163,7 @@ func (h *Host) IdleRules() []string {
 			}
 		}
 	}
+	offered = append(offered, permission.Request{Tool: agent.AskCoworker}, permission.Request{Tool: agent.DelegateWork})
 	var lines []string
 	for _, rule := range h.policy.Idle(offered) {
 		absent := slices.ContainsFunc(h.Servers(), func(r mcp.ServerReport) bool {

@@ -17,6 +17,13 @@
 // order of its calls. Only the tools that the agent and the task name are ever
 // shown to the model or run (K27, K69).
 //
+// A model without calls of its own is told in the prompt how to call in its text;
+// such calls are understood from any model, and what only quotes one is none.
+//
+// An agent with allowDelegation gets two more tools, which ask another agent of
+// the crew a question or hand it work. The other one works in a conversation of
+// its own within the call. None is asked that waits for the answer itself.
+//
 //	loop, err := agent.New(agent.Config{
 //		Models:      func(string) (llm.Model, agent.Settings, error) { return model, agent.Settings{}, nil },
 //		Toolbox:     guard,
@@ -50,6 +57,10 @@ type Toolbox interface {
 	// refusal, may be a result with IsError or an error; the model reads
 	// either. The run goes on unless ctx has ended.
 	Call(ctx context.Context, call tools.Call) (tools.Result, error)
+
+	// CallTool does the same for a tool that is not registered: those by which
+	// agents put work to one another.
+	CallTool(ctx context.Context, tool tools.Tool, call tools.Call) (tools.Result, error)
 }
 
 // Config is what a [Loop] works with.
@@ -74,7 +85,7 @@ type Limits struct {
 	ConcurrentCalls int // tools of one answer that run at once; 8
 
 	ResultChars     int            // characters of a tool's result that reach the model; 4,000
-	ResultCharsOf   map[string]int // the same by tool; file_read 32,000
+	ResultCharsOf   map[string]int // the same by tool; file_read and coworkers' answers 32,000
 	ResultDataBytes int            // bytes of an image in a result; 5 MiB
 
 	DependencyChars int // characters of the outputs of all dependencies in a prompt; 32,000
@@ -84,8 +95,10 @@ type Limits struct {
 	HistoryMessages int // messages of a conversation before its oldest are left out; 100
 	HistoryChars    int // characters of a conversation before its oldest are left out; 400,000
 
-	Continuations int // times that an answer cut at the token limit is continued; 3
-	Revisions     int // times that a refused answer is handed back; 2
+	Continuations   int // times that an answer cut at the token limit is continued; 3
+	DelegationDepth int // agents that may wait for one another; 5
+
+	Revisions int // times that a refused answer is handed back; 2
 }
 
 func (l Limits) withDefaults() Limits {
@@ -100,6 +113,7 @@ func (l Limits) withDefaults() Limits {
 		HistoryMessages: cmp.Or(l.HistoryMessages, 100),
 		HistoryChars:    cmp.Or(l.HistoryChars, 400_000),
 		Continuations:   cmp.Or(l.Continuations, 3),
+		DelegationDepth: cmp.Or(l.DelegationDepth, 5),
 		Revisions:       cmp.Or(l.Revisions, 2),
 	}
 }
@@ -109,8 +123,9 @@ func (l Limits) resultChars(tool string) int {
 	if n, ok := l.ResultCharsOf[tool]; ok {
 		return n
 	}
-	if tool == "file_read" && l.ResultChars < 32_000 {
-		return 32_000
+	switch tool {
+	case "file_read", AskCoworker, DelegateWork:
+		return max(l.ResultChars, 32_000)
 	}
 	return l.ResultChars
 }
@@ -188,6 +203,9 @@ type Input struct {
 	Accept func(ctx context.Context, answer string) error
 	// Budget, where set, bounds what the task uses.
 	Budget Budget
+
+	operation string        // what the model is asked for; empty: [OperationTask]
+	chain     []*crew.Agent // who handed this on, from the first; they wait for it
 }
 
 // Section is a titled part of a prompt beside the task itself.

@@ -53,3 +53,7 @@ func (d direct) Call(ctx context.Context, call tools.Call) (tools.Result, error)
 	t, _ := d.registry.Lookup(call.Name)
 	return t.Call(ctx, call)
 }
+
+func (d direct) CallTool(ctx context.Context, tool tools.Tool, call tools.Call) (tools.Result, error) {
+	return tool.Call(ctx, call)
+}

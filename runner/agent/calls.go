@@ -114,7 +114,7 @@ func (r *run) runCalls(ctx context.Context, calls []call) error {
 	if ctx.Err() != nil {
 		return ended(ctx)
 	}
-	return nil
+	return r.settleHandovers(ctx, calls)
 }
 
 // wentWrong ends a task whose turns go wrong again and again.
@@ -161,7 +161,13 @@ func (r *run) call(ctx context.Context, c *call) {
 		return
 	}
 	start := time.Now()
-	res, err := r.toolbox.Call(event.NewContext(ctx, r.scope(c)), tools.Call{
+	run := r.toolbox.Call
+	if own := c.tool.own; own != nil {
+		run = func(ctx context.Context, call tools.Call) (tools.Result, error) {
+			return r.toolbox.CallTool(ctx, own, call)
+		}
+	}
+	res, err := run(event.NewContext(ctx, r.scope(c)), tools.Call{
 		ID: c.id, Name: c.tool.def.Name, Arguments: c.args,
 		Agent: r.in.Agent.Key, Task: r.in.Task.Key,
 		Progress: func(p tools.Progress) {

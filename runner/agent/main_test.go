@@ -83,6 +83,13 @@ func (b *bench) Call(ctx context.Context, call tools.Call) (tools.Result, error)
 	return t.Call(ctx, call)
 }
 
+func (b *bench) CallTool(ctx context.Context, tool tools.Tool, call tools.Call) (tools.Result, error) {
+	b.mu.Lock()
+	b.calls = append(b.calls, call)
+	b.mu.Unlock()
+	return tool.Call(ctx, call)
+}
+
 func (b *bench) run(ctx context.Context, t testing.TB, in agent.Input) (agent.Output, error) {
 	t.Helper()
 	loop, err := agent.New(b.cfg)

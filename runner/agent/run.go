@@ -1,10 +1,12 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,6 +26,13 @@ type run struct {
 	maxIter  int
 
 	operation string // what the model is asked for, in a word
+
+	beside      sync.WaitGroup // work that coworkers do while the agent goes on
+	outstanding []*handover    // that work, in the order in which it was handed on
+	handed      sync.Mutex
+	postponed   map[string]*handover // work that is to begin after the turn's calls, by call
+	handedUsage llm.Usage            // of coworkers, not yet counted
+	exhausted   error                // what a budget refused a coworker
 
 	out      Output
 	ids      map[string]bool // of calls, within the conversation
@@ -71,10 +80,16 @@ func (r *run) do(ctx context.Context) (Output, error) {
 		defer cancel()
 	}
 	r.cause = event.ScopeOf(ctx).Correlation
+	ctx, stop := context.WithCancel(ctx)
 	answer, err := r.turns(ctx)
 	if err == nil {
 		r.out.Text = answer
 	}
+	stop()
+	r.beside.Wait()
+	r.handed.Lock()
+	r.countHanded()
+	r.handed.Unlock()
 	r.out.Took = time.Since(start)
 	return r.out, err
 }
@@ -85,13 +100,20 @@ func (l *Loop) prepare(in Input) (*run, error) {
 	if err != nil {
 		return nil, &TaskError{Reason: ReasonModel, Detail: "choosing the model", Err: err}
 	}
-	set, err := newToolset(in.Agent, in.Task, l.definitions(), llm.DialectOf(model))
+	var own []*coworker
+	if l.toolbox != nil {
+		own = coworkerTools(in, l.limits.coworkers(in))
+	}
+	set, err := newToolset(in.Agent, in.Task, l.definitions(), llm.DialectOf(model), own...)
 	if err != nil {
 		return nil, err
 	}
 	prompt, notices := l.limits.user(in, set)
-	r := l.begin(in, OperationTask, set, system(in, set, settings.TextCalls), prompt)
+	r := l.begin(in, cmp.Or(in.operation, OperationTask), set, system(in, set, settings.TextCalls), prompt)
 	r.model, r.settings = model, settings
+	for _, w := range own {
+		w.run = r
+	}
 	for _, n := range notices {
 		r.notice("%s", n)
 	}
@@ -168,6 +190,7 @@ func (r *run) ask(ctx context.Context) (*llm.Response, error) {
 		MaxTokens:   r.settings.MaxTokens,
 		Thinking:    r.settings.Thinking,
 		Format:      r.settings.Format,
+		Cache:       r.settings.Cache,
 	}
 	if r.toolFree && len(req.Tools) > 0 {
 		req.ToolChoice = llm.ToolNone
@@ -328,6 +351,12 @@ func mimicsCall(text string) bool {
 
 // finish ends the task, unless the answer is refused and may be revised.
 func (r *run) finish(ctx context.Context, msg llm.Message, answer string) (string, bool, error) {
+	if len(r.outstanding) > 0 {
+		if r.out.Turns < r.maxIter {
+			return "", false, r.join(ctx, msg)
+		}
+		r.notice("maxIter (%d) leaves no turn for the agent to read what its coworkers did beside", r.maxIter)
+	}
 	err := r.accept(ctx, answer)
 	switch {
 	case err == nil:

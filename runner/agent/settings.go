@@ -16,6 +16,7 @@ type Settings struct {
 	MaxTokens   int
 	Thinking    *llm.Thinking
 	Format      *llm.ResponseFormat
+	Cache       *llm.Cache
 	// TextCalls: the model has no calls of its own. Its tools stand in the
 	// prompt, and it calls them in its text.
 	TextCalls bool
@@ -24,29 +25,14 @@ type Settings struct {
 // levels are the overrides of a task, from the widest to the narrowest.
 func (in Input) levels() []*crew.LLM { return []*crew.LLM{in.Crew.LLM, in.Agent.LLM, in.Task.LLM} }
 
-// resolve is the cascade profile → crew → agent → task: the narrowest level that
-// names a profile chooses it, and each level overrides what it sets. A model's
-// name belongs to its provider, so those above the level that chose the profile
-// do not count.
+// resolve is the cascade profile → crew → agent → task for a task.
 func (l *Loop) resolve(in Input) (llm.Model, Settings, error) {
 	levels := in.levels()
-	profile, from := "", 0
-	for i, level := range levels {
-		if level != nil && level.Profile.V != "" {
-			profile, from = level.Profile.V, i
-		}
-	}
-	model, s, err := l.models(profile)
+	model, s, err := l.models(Elect(levels...))
 	if err != nil {
 		return nil, s, err
 	}
-	for i, level := range levels {
-		name := s.Model
-		s = s.override(level)
-		if i < from {
-			s.Model = name
-		}
-	}
+	s = s.Over(levels...)
 	if in.Format != nil {
 		s.Format = in.Format
 	}
@@ -56,6 +42,40 @@ func (l *Loop) resolve(in Input) (llm.Model, Settings, error) {
 		s.Format = &fit
 	}
 	return model, s, nil
+}
+
+// Elect returns the profile that levels choose, which come from the widest to the
+// narrowest and may be nil: the narrowest that names one chooses. Empty is the
+// default profile.
+func Elect(levels ...*crew.LLM) string {
+	profile, _ := elect(levels)
+	return profile
+}
+
+// elect also returns which level chose.
+func elect(levels []*crew.LLM) (profile string, from int) {
+	for i, level := range levels {
+		if level != nil && level.Profile.V != "" {
+			profile, from = level.Profile.V, i
+		}
+	}
+	return profile, from
+}
+
+// Over returns the settings of the profile that levels chose with what the levels
+// override, field by field: thinking by its own fields, a response schema and
+// marks for caching whole. A model's name belongs to its provider, so those
+// above the level that chose the profile do not count.
+func (s Settings) Over(levels ...*crew.LLM) Settings {
+	_, from := elect(levels)
+	for i, level := range levels {
+		name := s.Model
+		s = s.override(level)
+		if i < from {
+			s.Model = name
+		}
+	}
+	return s
 }
 
 // override returns s with what o sets.
@@ -74,6 +94,9 @@ func (s Settings) override(o *crew.LLM) Settings {
 	}
 	if o.MaxTokens != nil {
 		s.MaxTokens = *o.MaxTokens
+	}
+	if c := o.Cache; c != nil {
+		s.Cache = &llm.Cache{System: c.System, Tools: c.Tools, TTL: c.TTL}
 	}
 	s.Thinking = overrideThinking(s.Thinking, o.Thinking)
 	s.Format = overrideFormat(s.Format, o)

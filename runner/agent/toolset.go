@@ -32,15 +32,16 @@ type toolset struct {
 // held is a tool that the agent holds.
 type held struct {
 	def   tools.Definition
-	wire  string  // the name that the model sees
-	fit   adapted // the schema that the model sees
-	shape any     // the server's own schema, decoded; nil where it has none
+	wire  string     // the name that the model sees
+	fit   adapted    // the schema that the model sees
+	own   tools.Tool // the tool itself, where it is not in the registry
+	shape any        // the server's own schema, decoded; nil where it has none
 }
 
 // newToolset picks from defs what a and t name, and the tool to ask a person
-// with where t wants it (K27), and adapts their schemas to the dialect of the
-// model's API. Names that are not there are an error.
-func newToolset(a *crew.Agent, t *crew.Task, defs []tools.Definition, dialect llm.SchemaDialect) (*toolset, error) {
+// with where t wants it (K27), adds the agent's own, and adapts their schemas to
+// the dialect of the model's API. Names that are not there are an error.
+func newToolset(a *crew.Agent, t *crew.Task, defs []tools.Definition, dialect llm.SchemaDialect, own ...*coworker) (*toolset, error) {
 	known := make(map[string]tools.Definition, len(defs))
 	for _, d := range defs {
 		known[d.Name] = d
@@ -61,13 +62,24 @@ func newToolset(a *crew.Agent, t *crew.Task, defs []tools.Definition, dialect ll
 	if _, ok := known[humanInput]; ok && t.HumanInput {
 		names = append(names, humanInput)
 	}
+	set := &toolset{}
+	beside := make(map[string]tools.Tool, len(own))
+	for _, o := range own {
+		name := o.def.Name
+		if slices.Contains(names, name) {
+			set.warnings = append(set.warnings, fmt.Sprintf("agent %q holds a registered tool %q, in place of the one to reach its coworkers", a.Key, name))
+			continue
+		}
+		known[name], beside[name] = o.def, o
+		names = append(names, name)
+	}
 	slices.Sort(names)
 	names = slices.Compact(names)
 
-	set := &toolset{byWire: make(map[string]int, len(names))}
+	set.byWire = make(map[string]int, len(names))
 	for i, wire := range wireNames(names) {
 		def := known[names[i]]
-		h := held{def: def, wire: wire, fit: adapt(def.InputSchema, dialect)}
+		h := held{def: def, wire: wire, fit: adapt(def.InputSchema, dialect), own: beside[def.Name]}
 		if json.Unmarshal(def.InputSchema, &h.shape) != nil {
 			h.shape = nil
 		}

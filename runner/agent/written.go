@@ -48,7 +48,7 @@ func (r *run) callWritten(ctx context.Context, msg llm.Message, written []textCa
 		c := &calls[i]
 		id := r.uniqueID("", i)
 		if w.fault != "" {
-			c.id, c.name, c.broken = id, w.name, true
+			c.id, c.about, c.name, c.broken = id, r.events.ID(), w.name, true
 			c.fault = fmt.Sprintf("A call was not run: %s. You wrote: %s", w.fault, excerpt(line(w.wrote, ""), 200))
 			continue
 		}

@@ -66,7 +66,8 @@ type Observation struct {
 }
 
 // Guard is the way to the tools of a registry: no call reaches a tool but by a
-// decision of its policy. It is safe for concurrent use.
+// decision of its policy. Tools that agents have beside it take the same way, by
+// [Guard.CallTool]. It is safe for concurrent use.
 type Guard struct {
 	// Observe, where set before the first call, is told of each call when it
 	// has ended, from the calling goroutine. It must be safe for concurrent
@@ -101,9 +102,20 @@ func (g *Guard) Definitions() []tools.Definition { return g.registry.Definitions
 // CodeToolNotFound, CodeArgumentsInvalid or CodeCancelled, or the error of the
 // tool or the approver.
 func (g *Guard) Call(ctx context.Context, call tools.Call) (tools.Result, error) {
+	tool, _ := g.registry.Lookup(call.Name)
+	return g.observed(ctx, tool, call)
+}
+
+// CallTool is [Guard.Call] for a tool that is not in the registry, as agents have
+// some of their own for the time of one task. The policy knows it by call.Name.
+func (g *Guard) CallTool(ctx context.Context, tool tools.Tool, call tools.Call) (tools.Result, error) {
+	return g.observed(ctx, tool, call)
+}
+
+func (g *Guard) observed(ctx context.Context, tool tools.Tool, call tools.Call) (tools.Result, error) {
 	start := time.Now()
 	o := Observation{Call: call, Request: Request{Tool: call.Name, Agent: call.Agent, Arguments: call.Arguments}}
-	res, err := g.call(ctx, call, &o)
+	res, err := g.call(ctx, tool, call, &o)
 	if g.Observe != nil {
 		o.Took = time.Since(start)
 		if err != nil {
@@ -114,10 +126,9 @@ func (g *Guard) Call(ctx context.Context, call tools.Call) (tools.Result, error)
 	return res, err
 }
 
-func (g *Guard) call(ctx context.Context, call tools.Call, o *Observation) (tools.Result, error) {
+func (g *Guard) call(ctx context.Context, tool tools.Tool, call tools.Call, o *Observation) (tools.Result, error) {
 	o.Outcome = Refused
-	tool, ok := g.registry.Lookup(call.Name)
-	if !ok {
+	if tool == nil {
 		return tools.Result{}, &tools.Error{Code: tools.CodeToolNotFound, Tool: call.Name, Detail: "there is no tool of this name"}
 	}
 	def := tool.Definition()
