@@ -140,6 +140,8 @@ type Caller interface {
 	// Sample asks the client's model. request and the answer are the params and
 	// the result of sampling/createMessage.
 	Sample(ctx context.Context, request json.RawMessage) (json.RawMessage, error)
+	// Roots asks which folders the client works in: the result of roots/list.
+	Roots(ctx context.Context) (json.RawMessage, error)
 	// Log sends a line to the client's log where it has asked for its level.
 	Log(ctx context.Context, level, logger string, data any)
 }

@@ -1,0 +1,72 @@
+package server
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"strconv"
+)
+
+// An object is a JSON object that is being written, member by member.
+type object struct{ b []byte }
+
+func newObject() *object { return &object{b: []byte{'{'}} }
+
+func (o *object) name(name string) {
+	if len(o.b) > 1 {
+		o.b = append(o.b, ',')
+	}
+	o.b = append(strconv.AppendQuote(o.b, name), ':') // names are ours, and plain
+}
+
+// raw adds a value that is JSON already.
+func (o *object) raw(name string, value []byte) {
+	o.name(name)
+	o.b = append(o.b, value...)
+}
+
+// value adds a value that can be encoded.
+func (o *object) value(name string, value any) {
+	o.name(name)
+	o.b = append(o.b, encode(value)...)
+}
+
+func (o *object) text(name, value string) { o.value(name, value) }
+
+func (o *object) textIf(name, value string) {
+	if value != "" {
+		o.value(name, value)
+	}
+}
+
+// list adds an array of values that are JSON already.
+func (o *object) list(name string, values [][]byte) {
+	o.name(name)
+	o.b = append(o.b, '[')
+	o.b = append(o.b, bytes.Join(values, []byte{','})...)
+	o.b = append(o.b, ']')
+}
+
+// end closes the object and returns it.
+func (o *object) end() []byte { return append(o.b, '}') }
+
+// encode is a value as JSON, with no character escaped that needn't be. The value
+// is one that can be encoded.
+func encode(value any) []byte {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(value); err != nil {
+		return []byte("null")
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// isObject reports whether a text is one JSON object.
+func isObject(raw []byte) bool {
+	raw = bytes.TrimSpace(raw)
+	return len(raw) > 0 && raw[0] == '{' && json.Valid(raw)
+}
+
+// compare is the ordinal order, byte by byte.
+func compare(a, b string) int { return cmp.Compare(a, b) }
