@@ -147,6 +147,7 @@ func Open(ctx context.Context, cfg Config) (_ *Host, err error) {
 	told.started(h.servers)
 	h.guard = permission.NewGuard(h.registry, h.policy, cfg.Approver)
 	h.guard.Observe = h.observe
+	_, h.guard.Concurrent = cfg.Approver.(ClientPerson) // behind each call stands a client of its own
 	return h, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,7 +23,11 @@ import (
 // runApp parses a command line and carries it out.
 func runApp(ctx context.Context, c *console, args []string) error {
 	app := newApp(c)
-	return app.RunContext(ctx, append([]string{app.Name}, arrange(app, args)...))
+	args = arrange(app, args)
+	if command, _ := find(app.Commands, args); command != nil && serves(command) && !slices.Contains(args, completionFlag) {
+		app.Writer = c.err // stdout is for the protocol, help or not (I7)
+	}
+	return app.RunContext(ctx, append([]string{app.Name}, args...))
 }
 
 func newApp(c *console) *cli.App {
@@ -83,15 +88,23 @@ const (
 	approveFlag   = "approve"
 	formatFlag    = "format"
 	verbosityFlag = "v"
+	logFormatFlag = "log-format"
 )
 
-func hostFlags() []cli.Flag {
+// settingsFlags are of all commands that read the settings.
+func settingsFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: settingsFlag, Aliases: []string{"s"}, Usage: "read settings from `FILE` only"},
+		&cli.IntFlag{Name: verbosityFlag, Usage: "log `LEVEL`: 0 warnings, 1 what happens, 2 everything"},
+		&cli.StringFlag{Name: logFormatFlag, Usage: "write what goes to stderr as `text|json`", Value: "text"},
+	}
+}
+
+func hostFlags() []cli.Flag {
+	return append(settingsFlags(),
 		&cli.StringSliceFlag{Name: mountFlag, Aliases: []string{"m"}, Usage: "mount `DIR:/ROOT:RIGHTS` (ro, rw or rwnd); may repeat"},
 		&cli.StringFlag{Name: approveFlag, Usage: "answer for calls that the policy asks about: `ask|allow|deny`", Value: "ask"},
-		&cli.IntFlag{Name: verbosityFlag, Usage: "log `LEVEL`: 0 warnings, 1 what happens, 2 everything"},
-	}
+	)
 }
 
 func formatFlagOf(formats ...string) cli.Flag {
@@ -115,6 +128,7 @@ type session struct {
 	settings *config.Settings
 	log      *slog.Logger
 	progress *progress
+	serving  bool // to MCP clients, who may be asked
 }
 
 // newSession reads the settings for a crew at anchor (a folder). Their secrets
@@ -126,8 +140,17 @@ func newSession(ctx *cli.Context, c *console, anchor string) (*session, error) {
 	}
 	levels := []slog.Level{slog.LevelWarn, slog.LevelInfo, slog.LevelDebug}
 	level := levels[min(max(ctx.Int(verbosityFlag), 0), len(levels)-1)]
-	s.log = slog.New(tint.NewTextHandler(c.err, &tint.Options{Level: level, NoColor: !c.colour(), TimeFormat: "15:04:05.000"}))
-	s.progress = newProgress(c.err, c.colour())
+	format, err := oneOf(ctx, logFormatFlag, "text", "json")
+	if err != nil {
+		return nil, err
+	}
+	colour := c.colour() && format == "text"
+	s.log = slog.New(tint.NewTextHandler(c.err, &tint.Options{Level: level, NoColor: !colour, TimeFormat: "15:04:05.000"}))
+	if format == "json" {
+		s.log = slog.New(slog.NewJSONHandler(c.err, &slog.HandlerOptions{Level: level}))
+		c.err = newJSONLines(c.err)
+	}
+	s.progress = newProgress(c.err, colour)
 
 	settings, err := config.Load(config.Source{
 		Explicit:      ctx.String(settingsFlag),
@@ -137,6 +160,7 @@ func newSession(ctx *cli.Context, c *console, anchor string) (*session, error) {
 		Reserved: []string{
 			child.TreeVariable, // of a crewhost that started this one
 			mcp.KeyVariable,
+			mcp.HostsVariable,
 		},
 	})
 	if err != nil {
@@ -151,8 +175,12 @@ func newSession(ctx *cli.Context, c *console, anchor string) (*session, error) {
 }
 
 // open opens the host: from here on children run, and close ends them.
-func (s *session) open(ctx *cli.Context) (*runner.Host, error) {
-	mode, err := oneOf(ctx, approveFlag, "ask", "allow", "deny")
+func (s *session) open(ctx *cli.Context, changes ...func(*runner.Config)) (*runner.Host, error) {
+	modes := []string{"ask", "allow", "deny"}
+	if s.serving {
+		modes = append(modes, approveByClient)
+	}
+	mode, err := oneOf(ctx, approveFlag, modes...)
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +196,7 @@ func (s *session) open(ctx *cli.Context) (*runner.Host, error) {
 		s.progress.warn(w)
 	}
 	person := newPerson(s.console, s.progress, mode)
-	host, err := runner.Open(ctx.Context, runner.Config{
+	cfg := runner.Config{
 		Settings:   s.settings,
 		Mounts:     ctx.StringSlice(mountFlag),
 		Dir:        dir,
@@ -183,7 +211,11 @@ func (s *session) open(ctx *cli.Context) (*runner.Host, error) {
 		Version:    version().Version,
 		OnServer:   s.progress.server,
 		Events:     event.NewStream("", time.Now, s.progress.event),
-	})
+	}
+	for _, change := range changes {
+		change(&cfg)
+	}
+	host, err := runner.Open(ctx.Context, cfg)
 	if err != nil {
 		return nil, err
 	}

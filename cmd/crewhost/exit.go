@@ -47,6 +47,8 @@ func exitCode(err error, interrupted bool) int {
 		failed   *runner.RunError
 	)
 	switch {
+	case errors.Is(err, errStopped):
+		return exitOK
 	case interrupted:
 		return exitInterrupted
 	case err == nil:

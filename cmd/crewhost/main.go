@@ -40,6 +40,7 @@ func main() {
 		redactor: redactor,
 		show:     term.IsTerminal(int(os.Stdout.Fd())),
 		terminal: term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd())),
+		claim:    claimStdout,
 	}
 	code := start(c, os.Args[1:])
 	_ = stderr.Close() // what it holds back is written; there is nowhere left to report to
@@ -57,14 +58,22 @@ type console struct {
 	redactor *secret.Redactor // of err: what it knows is masked there
 	show     bool             // stdout is a terminal: what a model wrote is shown, not obeyed
 	terminal bool             // a person can be asked on stdin and stderr
+
+	claim func() (io.WriteCloser, error) // takes stdout away from everybody else
 }
+
+// signalError is why the context of a command ended.
+type signalError struct{ signal os.Signal }
+
+func (e *signalError) Error() string { return e.signal.String() }
+func (e *signalError) Unwrap() error { return context.Canceled }
 
 // start runs one command line until it is done or a signal ends it, and returns
 // the exit code. A second signal ends the program at once; the guard then ends
 // the children.
 func start(c *console, args []string) int {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
 
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -78,9 +87,9 @@ func start(c *console, args []string) int {
 		select {
 		case <-done:
 			return
-		case <-signals:
+		case s := <-signals:
 			interrupted.Store(true)
-			cancel()
+			cancel(&signalError{s})
 		}
 		select {
 		case <-done:

@@ -18,8 +18,11 @@ import (
 func mcpCommand(c *console) *cli.Command {
 	return &cli.Command{
 		Name:  "mcp",
-		Usage: "look at the configured MCP servers and call their tools",
+		Usage: "serve MCP clients, look at the configured MCP servers and call their tools",
 		Subcommands: []*cli.Command{
+			listCommand(c),
+			startCommand(c),
+			serveCommand(c),
 			{
 				Name:      "tools",
 				Usage:     "list the tools that the servers brought",
@@ -57,7 +60,7 @@ func mcpCommand(c *console) *cli.Command {
 		},
 		Action: func(ctx *cli.Context) error {
 			if word := ctx.Args().First(); word != "" {
-				return usagef("mcp: unknown command %q; it knows tools, call, ping, resources, prompts, login and logout", word)
+				return usagef("mcp: unknown command %q; it knows list, start, serve, tools, call, ping, resources, prompts, login and logout", word)
 			}
 			return cli.ShowSubcommandHelp(ctx)
 		},

@@ -44,13 +44,6 @@ func logoutCommand(c *console) *cli.Command {
 	}
 }
 
-// settingsFlags are the flags of commands that read the settings and open nothing.
-func settingsFlags() []cli.Flag {
-	return slices.DeleteFunc(hostFlags(), func(f cli.Flag) bool {
-		return !slices.Contains([]string{settingsFlag, verbosityFlag}, f.Names()[0])
-	})
-}
-
 // loginSession reads the settings for the one server that is named, which must be
 // called over HTTP.
 func loginSession(ctx *cli.Context, c *console, command string) (*session, string, error) {
