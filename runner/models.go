@@ -15,8 +15,7 @@ import (
 	"crewhost/crew"
 	"crewhost/runner/agent"
 	"crewhost/runner/llm"
-	"crewhost/runner/llm/anthropic"
-	"crewhost/runner/llm/openai"
+	"crewhost/runner/llm/provider"
 	"crewhost/runner/llm/replay"
 )
 
@@ -26,42 +25,92 @@ type Credentials interface {
 	Resolve(ctx context.Context, ref secret.Ref) (secret.Value, error)
 }
 
-// NewModel makes the model of a profile. This is the last moment: a key that is
-// named but nowhere to be found is an error here and not before, so that judging
-// a crew needs no key. The logger is told of requests that are repeated; nil
-// discards.
+// NewModel makes the model of a profile, within the profile's rate. This is the
+// last moment: a key that is named but nowhere to be found is an error here and
+// not before, so that judging a crew needs no key. The logger is told of requests
+// that are repeated; nil discards.
 func NewModel(ctx context.Context, p config.Profile, credentials Credentials, log *slog.Logger) (llm.Model, error) {
-	var key secret.Value
-	if !p.APIKey.IsZero() {
-		var err error
-		if key, err = credentials.Resolve(ctx, p.APIKey); err != nil {
-			return nil, fmt.Errorf("finding the API key: %w", err)
-		}
-	}
-	vendor := p.Provider == config.ProviderOpenAI || p.Provider == config.ProviderAnthropic
-	if vendor && key.IsZero() && p.BaseURL.IsZero() {
-		return nil, fmt.Errorf("no API key: the vendor's own endpoint wants one (llm.api_key)")
-	}
 	switch p.Provider {
-	case config.ProviderOpenAI:
-		return openai.New(openai.Config{
-			BaseURL: p.BaseURL.Reveal(), APIKey: key.Reveal(), Model: p.Model,
-			Timeout: p.Timeout, MaxRetries: p.MaxRetries, Logger: log, PlainSchemas: p.ToolSchemas == config.SchemasPlain,
-		})
-	case config.ProviderAnthropic:
-		return anthropic.New(anthropic.Config{
-			BaseURL: p.BaseURL.Reveal(), APIKey: key.Reveal(), Model: p.Model,
-			Timeout: p.Timeout, MaxRetries: p.MaxRetries, Logger: log, PlainSchemas: p.ToolSchemas == config.SchemasPlain,
-		})
 	case config.ProviderReplay:
 		return replay.Open(p.Tape)
 	case config.ProviderEcho:
 		return llm.Echo{}, nil
-	case "":
-		return nil, errors.New("no model: the settings name no llm.provider; crewhost init writes a settings file")
-	default:
-		return nil, fmt.Errorf("unknown provider %q", p.Provider)
 	}
+	row, c, err := reach(ctx, p, credentials, log)
+	if err != nil {
+		return nil, err
+	}
+	m, err := row.Model(c)
+	if err != nil {
+		return nil, err
+	}
+	return llm.Limited(m, llm.Limits{Requests: p.Rate.Requests, Tokens: p.Rate.Tokens, Concurrent: p.Rate.Concurrent}), nil
+}
+
+// NewEmbedder makes what embeds texts as the settings say. It fails where the
+// provider has no embeddings, or its key is not found.
+func NewEmbedder(ctx context.Context, e config.Embeddings, credentials Credentials, log *slog.Logger) (llm.Embedder, error) {
+	row, c, err := reach(ctx, e.Profile, credentials, log)
+	if err != nil {
+		return nil, err
+	}
+	c.Dimensions = e.Dimensions
+	return row.Embedder(c)
+}
+
+// Embedder makes what embeds texts as the settings of the host say, by the model
+// that they name. It is nil where they say nothing.
+func (h *Host) Embedder(ctx context.Context) (llm.Embedder, error) {
+	e := h.cfg.Settings.LLM.Embeddings
+	if e == nil {
+		return nil, nil
+	}
+	embedder, err := NewEmbedder(ctx, *e, h.models.creds, h.log)
+	if err != nil {
+		return nil, fmt.Errorf("llm.embeddings: %w", err)
+	}
+	return embedder, nil
+}
+
+// reach is how a profile's provider is reached, key and all.
+func reach(ctx context.Context, p config.Profile, credentials Credentials, log *slog.Logger) (provider.Provider, provider.Config, error) {
+	row, ok := rowOf(p)
+	c := provider.Config{
+		BaseURL: p.BaseURL.Reveal(), Model: p.Model, Deployment: p.Deployment, APIVersion: p.APIVersion,
+		Timeout: p.Timeout, IdleTimeout: p.StreamIdle, MaxRetries: p.MaxRetries,
+		PlainSchemas: p.ToolSchemas == config.SchemasPlain, Logger: log,
+	}
+	switch {
+	case ok:
+	case p.Provider == "":
+		return row, c, errors.New("no model: the settings name no llm.provider; crewhost init writes a settings file")
+	case !p.Vendor():
+		return row, c, fmt.Errorf("the provider %s is no vendor", p.Provider)
+	default:
+		return row, c, fmt.Errorf("unknown provider %q", p.Provider)
+	}
+	if !p.APIKey.IsZero() {
+		key, err := credentials.Resolve(ctx, p.APIKey)
+		if err != nil {
+			return row, c, fmt.Errorf("finding the API key: %w", err)
+		}
+		c.Key = key.Reveal()
+	}
+	// A server of one's own may want no key.
+	if c.Key == "" && row.KeyVariable != "" && (p.BaseURL.IsZero() || row.BaseURL == "") {
+		return row, c, fmt.Errorf("no API key: the provider %s wants one (llm.api_key: ${%s})", row.Name, row.KeyVariable)
+	}
+	return row, c, nil
+}
+
+// rowOf is the table's row of a profile, with what the settings know better. It
+// is false for a profile that asks no vendor.
+func rowOf(p config.Profile) (provider.Provider, bool) {
+	row, ok := provider.Find(p.Provider)
+	c := p.Capabilities
+	return row.With(provider.Overrides{
+		ToolCalls: p.ToolCalls, ParallelCalls: c.ParallelCalls, Thinking: c.Thinking, ResponseFormat: c.ResponseFormat, Cache: c.Cache,
+	}), ok
 }
 
 // models makes each profile's model once, when it is first asked for.
@@ -150,7 +199,9 @@ func (m *models) vendors(c *crew.Crew) crew.Issues {
 			continue
 		}
 		p, err := m.llm.Select(l.Profile.V)
-		if err != nil || p.Provider == l.Provider.V || p.Provider == config.ProviderReplay || p.Provider == config.ProviderEcho {
+		named, _ := provider.Find(l.Provider.V)
+		used, _ := provider.Find(p.Provider)
+		if err != nil || p.Provider == l.Provider.V || named.Name != "" && named.Name == used.Name || !p.Vendor() {
 			continue
 		}
 		warnings = append(warnings, crew.Issue{
@@ -161,10 +212,26 @@ func (m *models) vendors(c *crew.Crew) crew.Issues {
 	return warnings
 }
 
+// profile returns the profile of an id, whose model is there already.
+func (m *models) profile(id string) config.Profile {
+	p, _ := m.llm.Select(id)
+	return p
+}
+
 // settings are what a profile says of requests.
 func (m *models) settings(id string) agent.Settings {
-	p, _ := m.llm.Select(id) // who asks has the model already
-	return agent.Settings{Model: p.Model, Temperature: p.Temperature, TopP: p.TopP, MaxTokens: p.MaxTokens, TextCalls: p.ToolCalls == config.CallsText}
+	p := m.profile(id)
+	s := agent.Settings{Provider: p.Provider, Model: p.Model, Temperature: p.Temperature, TopP: p.TopP, MaxTokens: p.MaxTokens, TextCalls: p.ToolCalls == config.CallsText}
+	if row, ok := rowOf(p); ok {
+		s.TextCalls = row.Capabilities.TextCalls
+	}
+	if t := p.Thinking; t != nil {
+		s.Thinking = &llm.Thinking{Enabled: t.Enabled == nil || *t.Enabled, Effort: t.Effort, BudgetTokens: t.BudgetTokens}
+	}
+	if c := p.Cache; c != nil {
+		s.Cache = &llm.Cache{System: c.System, Tools: c.Tools, TTL: c.TTL}
+	}
+	return s
 }
 
 // credentials resolves refs in the environment that the host was given, and has

@@ -24,6 +24,7 @@ type Output struct {
 	Final string // the output of the last task that was completed
 	Tasks []process.TaskResult
 	Usage llm.Usage
+	Cost  Cost
 	Took  time.Duration
 }
 
@@ -52,11 +53,17 @@ func (h *Host) run(ctx context.Context, c *crew.Crew, inputs crew.Inputs, events
 	}
 	began := time.Now()
 	c = c.Expand(inputs)
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	book := newLedger(h.models.llm, stop)
 
 	loop, err := agent.New(agent.Config{
 		Models: func(profile string) (llm.Model, agent.Settings, error) {
 			m, err := h.models.model(ctx, profile)
-			return m, h.models.settings(profile), err
+			if err != nil {
+				return nil, agent.Settings{}, err
+			}
+			return book.meter(m, h.models.profile(profile)), h.models.settings(profile), nil
 		},
 		Toolbox: h.guard, Definitions: h.guard.Definitions,
 		Events: events, Logger: h.log, Stream: h.cfg.Stream,
@@ -72,9 +79,13 @@ func (h *Host) run(ctx context.Context, c *crew.Crew, inputs crew.Inputs, events
 		Schema:     schemaReader(c.Path),
 		Events:     events,
 	})
+	cost, spent := book.total()
+	if spent != nil && !errors.Is(err, spent) {
+		err = errors.Join(spent, err)
+	}
 	var out *Output
 	if result != nil {
-		out = &Output{Final: result.Final, Tasks: result.Tasks, Usage: result.Usage, Took: time.Since(began)}
+		out = &Output{Final: result.Final, Tasks: result.Tasks, Usage: result.Usage, Cost: cost, Took: time.Since(began)}
 	}
 	if err != nil {
 		err = &RunError{err}

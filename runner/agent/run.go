@@ -229,6 +229,9 @@ func (r *run) ask(ctx context.Context) (*llm.Response, error) {
 	}
 	returned.Stop = string(res.Stop)
 	returned.InputTokens, returned.OutputTokens, returned.CacheHitTokens = res.Usage.Input, res.Usage.Output, res.Usage.CacheRead
+	if c := res.Charge; c != nil {
+		returned.Cost, returned.Currency, returned.CostSource = c.Amount.Float(), c.Currency, c.Source
+	}
 	r.emit(returned)
 	if err := r.spent(res.Usage); err != nil {
 		return nil, err

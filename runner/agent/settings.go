@@ -10,6 +10,7 @@ import (
 // Settings are what a request asks of a model beyond its messages. Nil and zero
 // fields are not sent.
 type Settings struct {
+	Provider    string // of the model, for events
 	Model       string
 	Temperature *float64
 	TopP        *float64

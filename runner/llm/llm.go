@@ -192,6 +192,9 @@ type Response struct {
 	Stop    StopReason `json:"stop"`
 	Usage   Usage      `json:"usage"`
 	Model   string     `json:"model,omitempty"` // as the vendor reports it
+	// Charge is what the answer cost, where the vendor or a price list says so.
+	// It is of the moment, and no part of a tape.
+	Charge *Charge `json:"-"`
 }
 
 // Usage counts tokens. Where the vendor sent no figures, Measured is false and

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 
 	"crewhost/runner/llm"
@@ -60,7 +61,7 @@ type (
 
 // readWhole reads an answer that is not streamed, whether or not it was asked to
 // be, and delivers its text at once.
-func readWhole(body io.Reader, deliver func(llm.Delta)) (*llm.Response, error) {
+func (m *Model) readWhole(body io.Reader, deliver func(llm.Delta)) (*llm.Response, error) {
 	text, err := io.ReadAll(body)
 	if err != nil {
 		return nil, fmt.Errorf("reading the answer: %w", err)
@@ -75,7 +76,7 @@ func readWhole(body io.Reader, deliver func(llm.Delta)) (*llm.Response, error) {
 	if len(ans.Choices) == 0 {
 		return nil, malformed("the answer has no choices", nil)
 	}
-	var acc accumulator
+	acc := accumulator{billed: m.billed}
 	first := ans.Choices[0]
 	acc.take(first.Message, deliver)
 	for _, part := range first.Message.ToolCalls {
@@ -171,6 +172,17 @@ func tokens(raw json.RawMessage) llm.Usage {
 		out.Output = int(*u.Completion)
 	}
 	return out
+}
+
+// charge reads what the vendor says that it charges, in a usage's cost.
+func charge(raw json.RawMessage, currency string) *llm.Charge {
+	var u struct {
+		Cost *float64 `json:"cost"`
+	}
+	if currency == "" || json.Unmarshal(raw, &u) != nil || u.Cost == nil || *u.Cost < 0 || *u.Cost > 1_000_000 {
+		return nil
+	}
+	return &llm.Charge{Amount: llm.Amount(math.Round(*u.Cost * 1e12)), Currency: currency, Source: llm.ChargeVendor}
 }
 
 // stopReason says a finish_reason in our terms. Whether tools are called is seen

@@ -85,6 +85,9 @@ type Config struct {
 	// NoStreamOptions says that the server refuses stream_options, and sends the
 	// usage of a stream without.
 	NoStreamOptions bool
+	// Billed is the currency in which the usage of an answer states its cost;
+	// empty: it states none.
+	Billed string
 
 	// Batch is how many texts are embedded in a request; 0: DefaultBatch. Of the
 	// [Embedder] alone, as is Dimensions.
@@ -112,6 +115,7 @@ type Model struct {
 	plain    bool
 	back     bool
 	noUsage  bool
+	billed   string
 }
 
 // New returns the model that c describes. Nothing is sent yet.
@@ -139,6 +143,7 @@ func New(c Config) (*Model, error) {
 		plain:    c.PlainSchemas,
 		back:     c.ReasoningBack,
 		noUsage:  c.NoStreamOptions,
+		billed:   c.Billed,
 	}, nil
 }
 
@@ -224,8 +229,8 @@ func (m *Model) Generate(ctx context.Context, req llm.Request) (*llm.Response, e
 		defer raw.Body.Close()
 		// Some servers answer whole although a stream was asked for.
 		if kind, _, _ := mime.ParseMediaType(raw.Header.Get("Content-Type")); req.OnDelta != nil && kind != "application/json" {
-			return readStream(raw, a.Deliver)
+			return m.readStream(raw, a.Deliver)
 		}
-		return readWhole(raw.Body, a.Deliver)
+		return m.readWhole(raw.Body, a.Deliver)
 	})
 }

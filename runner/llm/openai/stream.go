@@ -14,12 +14,12 @@ import (
 )
 
 // readStream reads an answer in chunks and delivers its text as it comes.
-func readStream(res *http.Response, deliver func(llm.Delta)) (*llm.Response, error) {
+func (m *Model) readStream(res *http.Response, deliver func(llm.Delta)) (*llm.Response, error) {
 	// The decoder drops an event without the empty line behind it, which is
 	// how a server without [DONE] may end.
 	res.Body = &endedBody{Reader: io.MultiReader(res.Body, strings.NewReader("\n\n")), Closer: res.Body}
 	events := ssestream.NewDecoder(res)
-	var acc accumulator
+	acc := accumulator{billed: m.billed}
 	done := false
 	for !done && events.Next() {
 		data := bytes.TrimSpace(events.Event().Data)
@@ -63,7 +63,9 @@ type accumulator struct {
 	details         detailList
 	finish, model   string
 	usage           llm.Usage
-	chosen          bool // whether there was a choice at all
+	chosen          bool   // whether there was a choice at all
+	billed          string // currency of the charge that a usage states
+	charge          *llm.Charge
 }
 
 // add takes one chunk.
@@ -99,6 +101,9 @@ func (a *accumulator) note(ans answer) {
 	}
 	if u := tokens(ans.Usage); u.Measured {
 		a.usage = u
+	}
+	if c := charge(ans.Usage, a.billed); c != nil {
+		a.charge = c
 	}
 }
 
@@ -140,6 +145,7 @@ func (a *accumulator) response(deliver func(llm.Delta)) (*llm.Response, error) {
 		Stop:    stopReason(a.finish, len(calls)),
 		Usage:   a.usage,
 		Model:   a.model,
+		Charge:  a.charge,
 	}
 	res.Message.Opaque = kept{ExtraContent: extra, ReasoningDetails: a.details.details()}.opaque()
 	if text := a.text.String(); text != "" {

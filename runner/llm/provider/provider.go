@@ -47,7 +47,8 @@ type Provider struct {
 	plainSchemas    bool
 	reasoningBack   bool
 	noStreamOptions bool
-	batch           int // texts of a request for embeddings
+	billed          string // currency of the cost that answers state
+	batch           int    // texts of a request for embeddings
 }
 
 // Find returns the row of a name or alias.
@@ -175,7 +176,7 @@ func (p Provider) settings(c Config) (openai.Config, error) {
 	s := openai.Config{
 		BaseURL: cmp.Or(c.BaseURL, p.BaseURL), APIKey: c.Key, Model: c.Model,
 		Timeout: c.Timeout, IdleTimeout: c.IdleTimeout, MaxRetries: c.MaxRetries,
-		TokensField: p.tokens, Thinking: p.thinking, ReasoningBack: p.reasoningBack, NoStreamOptions: p.noStreamOptions,
+		TokensField: p.tokens, Thinking: p.thinking, ReasoningBack: p.reasoningBack, NoStreamOptions: p.noStreamOptions, Billed: p.billed,
 		Batch: p.batch, Dimensions: c.Dimensions, PlainSchemas: p.plainSchemas || c.PlainSchemas,
 		ProviderName: p.Name, HTTPClient: c.HTTPClient, Logger: c.Logger,
 	}

@@ -56,7 +56,7 @@ func table() []Provider {
 		{
 			Name: "openrouter", BaseURL: "https://openrouter.ai/api/v1", KeyVariable: "OPENROUTER_API_KEY", Embeddings: true,
 			Capabilities: with(func(c *llm.Capabilities) { c.Thinking, c.StrictSubset = llm.ThinkAny, true }),
-			tokens:       openai.MaxTokens, thinking: openai.Reasoning,
+			tokens:       openai.MaxTokens, thinking: openai.Reasoning, billed: "USD",
 		},
 		{
 			Name: "mistral", BaseURL: "https://api.mistral.ai/v1", KeyVariable: "MISTRAL_API_KEY", Embeddings: true,
