@@ -9,12 +9,13 @@ import (
 )
 
 // JSONL returns a sink that writes every event to w as one line of JSON, each
-// line in one Write, and a function that reports the first error of w.
+// line in one Write, and a function that reports the first error of w. It waits
+// for w as long as w takes: see [Pipe] for a reader who may stop reading.
 //
 // After an error nothing more is written: a line half out is the last one. The
 // run does not stop for it; who owns w asks for the error when the run is over.
 //
-//	sink, failed := event.JSONL(os.Stdout)
+//	sink, failed := event.JSONL(file)
 //	stream := event.NewStream("run-1", time.Now, sink)
 //	…
 //	if err := failed(); err != nil { … }
@@ -35,15 +36,9 @@ func (l *lines) write(e Event) {
 	if l.err != nil {
 		return
 	}
-	var line bytes.Buffer
-	enc := json.NewEncoder(&line) // it ends the value with a line feed
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(e)
+	line, err := lineOf(e)
 	if err == nil {
-		var n int
-		if n, err = l.w.Write(line.Bytes()); err == nil && n < line.Len() {
-			err = io.ErrShortWrite
-		}
+		err = put(l.w, line)
 	}
 	if err != nil {
 		l.err = fmt.Errorf("writing event %d (%s): %w", e.Seq, e.Kind, err)
@@ -54,4 +49,22 @@ func (l *lines) failed() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.err
+}
+
+// lineOf is e as a line.
+func lineOf(e Event) ([]byte, error) {
+	var line bytes.Buffer
+	enc := json.NewEncoder(&line) // it ends the value with a line feed
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(e)
+	return line.Bytes(), err
+}
+
+// put writes a line whole.
+func put(w io.Writer, line []byte) error {
+	n, err := w.Write(line)
+	if err == nil && n < len(line) {
+		err = io.ErrShortWrite
+	}
+	return err
 }
