@@ -44,9 +44,8 @@ func (o outcome) best() []string {
 func vote(how crew.ConsensusConfig, voters int, answers []string, ballots []ballot) outcome {
 	cast := slices.DeleteFunc(slices.Clone(ballots), ballot.abstains)
 	standings := count(answers, cast)
-	measure := measures[how.Strategy]
 	slices.SortFunc(standings, func(a, b standing) int {
-		return cmp.Or(measure(b)-measure(a), compareAll(a, b), strings.Compare(a.answer, b.answer))
+		return cmp.Or(measure(how.Strategy, b)-measure(how.Strategy, a), compareAll(a, b), strings.Compare(a.answer, b.answer))
 	})
 	o := outcome{standings: standings}
 	switch {
@@ -58,7 +57,7 @@ func vote(how crew.ConsensusConfig, voters int, answers []string, ballots []ball
 		return o
 	}
 	first := standings[0]
-	if tied := level(standings, measure); len(tied) > 1 {
+	if tied := level(how.Strategy, standings); len(tied) > 1 {
 		o.why = fmt.Sprintf("a tie between the answers of %s", strings.Join(tied, " and "))
 		return o
 	}
@@ -71,13 +70,16 @@ func vote(how crew.ConsensusConfig, voters int, answers []string, ballots []ball
 	return o
 }
 
-// measures is what each strategy goes by.
-var measures = map[string]func(standing) int{
-	crew.Majority:          func(s standing) int { return s.votes },
-	crew.SuperMajority:     func(s standing) int { return s.votes },
-	crew.Unanimity:         func(s standing) int { return s.votes },
-	crew.WeightedConsensus: func(s standing) int { return s.weight },
-	crew.BordaCount:        func(s standing) int { return s.points },
+// measure is what a strategy goes by.
+func measure(strategy string, s standing) int {
+	switch strategy {
+	case crew.WeightedConsensus:
+		return s.weight
+	case crew.BordaCount:
+		return s.points
+	default:
+		return s.votes
+	}
 }
 
 // compareAll compares two answers by everything that was counted, the better one
@@ -87,10 +89,10 @@ func compareAll(a, b standing) int {
 }
 
 // level are the answers that have as much as the first one.
-func level(standings []standing, measure func(standing) int) []string {
+func level(strategy string, standings []standing) []string {
 	var tied []string
 	for _, s := range standings {
-		if measure(s) == measure(standings[0]) {
+		if measure(strategy, s) == measure(strategy, standings[0]) {
 			tied = append(tied, s.answer)
 		}
 	}
