@@ -94,9 +94,6 @@ func unsupported(c *crew.Crew) (issues, warnings crew.Issues) {
 	if c.Memory {
 		without(file, "memory: this version keeps none between runs")
 	}
-	if c.Planning {
-		without(file, "planning: this version makes no plan before the first task")
-	}
 	if len(c.Links) > 0 {
 		without(file, "links: this version has no hub between crews")
 	}

@@ -218,6 +218,16 @@ func (m *models) profile(id string) config.Profile {
 	return p
 }
 
+// gives reports whether the profile that l names is of that provider.
+func (m *models) gives(l *crew.LLM, provider string) bool {
+	id := ""
+	if l != nil {
+		id = l.Profile.V
+	}
+	p, err := m.llm.Select(id)
+	return err == nil && p.Provider == provider
+}
+
 // settings are what a profile says of requests.
 func (m *models) settings(id string) agent.Settings {
 	p := m.profile(id)

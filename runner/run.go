@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"crewhost/config"
 	"crewhost/crew"
 	"crewhost/runner/agent"
 	"crewhost/runner/event"
@@ -53,6 +54,10 @@ func (h *Host) run(ctx context.Context, c *crew.Crew, inputs crew.Inputs, events
 	}
 	began := time.Now()
 	c = c.Expand(inputs)
+	if c.Planning && h.models.gives(c.LLM, config.ProviderEcho) {
+		c.Planning = false
+		events.Emit(event.Event{Kind: event.Notice, Text: "planning is left out: the provider echo makes no plans"})
+	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	book := newLedger(h.models.llm, stop)

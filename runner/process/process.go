@@ -128,8 +128,8 @@ type TaskOutput struct {
 type Plan struct {
 	Crew   *crew.Crew // valid, with its variables put in
 	Runner TaskRunner
-	// Questioner may be nil where the process asks nothing: sequential, parallel
-	// and graph.
+	// Questioner may be nil where nothing is asked: by a crew without planning
+	// in the processes sequential, parallel and graph.
 	Questioner Questioner
 	// Deliverer may be nil where no task leaves a file.
 	Deliverer Deliverer
@@ -156,7 +156,10 @@ func Run(ctx context.Context, plan Plan) (*Result, error) {
 		return nil, fmt.Errorf("running crew %q: %w", plan.Crew.Name.V, err)
 	}
 	r := newRun(plan, order)
-	return r.result(ctx, r.within(ctx, plan.Crew.MaxDuration, do))
+	return r.result(ctx, r.within(ctx, plan.Crew.MaxDuration, func(ctx context.Context, r *run) error {
+		r.planAhead(ctx)
+		return do(ctx, r)
+	}))
 }
 
 // processes are the ways to run a crew. Each arranges who waits for whom, has

@@ -16,6 +16,7 @@ type run struct {
 	plan   Plan
 	agents map[string]*crew.Agent // by key
 	slots  []*slot                // in the plan's order
+	parts  map[string]string      // of the crew's plan, by task
 	budget Budget                 // what questions draw on; nil: without bounds
 
 	mu    sync.Mutex

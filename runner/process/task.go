@@ -65,7 +65,7 @@ func (s *slot) answer(ctx context.Context, by *crew.Agent, sections []Section) (
 		return Answer{}, s.work.fault
 	}
 	return s.run.plan.Runner.RunTask(ctx, TaskInput{
-		Task: s.task, Agent: by, Prior: s.prior, Sections: sections, Attempt: s.result.Attempts,
+		Task: s.task, Agent: by, Prior: s.prior, Sections: s.run.planned(s.task.Key, sections), Attempt: s.result.Attempts,
 		Schema: s.work.leaves.schema, Accept: s.work.leaves.accept(), Budget: s.budget,
 	})
 }
