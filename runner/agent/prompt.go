@@ -115,23 +115,27 @@ func jsonAnswer(schema json.RawMessage) string {
 }
 
 // prior writes the outputs of earlier tasks. Those that the task depends on
-// share one budget and come first; all others share another. An output that is
-// longer than its share keeps its head and tail.
+// share one budget and come first; all others share another, in which the latest
+// that get a readable part of it have a place. An output that is longer than its
+// share keeps its head and tail.
 func (l Limits) prior(b *strings.Builder, in Input) (notices []string) {
+	depends := make(map[string]bool, len(in.Task.Dependencies))
+	for _, d := range in.Task.Dependencies {
+		depends[d.V] = true
+	}
 	var needed, others []Prior
 	for _, p := range in.Prior {
-		if strings.TrimSpace(p.Text) == "" {
-			continue
-		}
-		depends := false
-		for _, d := range in.Task.Dependencies {
-			depends = depends || d.V == p.Task
-		}
-		if depends {
+		switch {
+		case strings.TrimSpace(p.Text) == "":
+		case depends[p.Task]:
 			needed = append(needed, p)
-		} else {
+		default:
 			others = append(others, p)
 		}
+	}
+	late := latest(others, l.PriorChars)
+	if left := len(others) - len(late); left > 0 {
+		notices = append(notices, fmt.Sprintf("the outputs of %d earlier tasks, of which %q depends on none, do not reach it", left, in.Task.Key))
 	}
 	for _, part := range []struct {
 		title   string
@@ -139,7 +143,7 @@ func (l Limits) prior(b *strings.Builder, in Input) (notices []string) {
 		budget  int
 	}{
 		{"Results that this task builds on", needed, l.DependencyChars},
-		{"Other earlier results", others, l.PriorChars},
+		{"Other earlier results", late, l.PriorChars},
 	} {
 		if len(part.outputs) == 0 {
 			continue
@@ -149,15 +153,45 @@ func (l Limits) prior(b *strings.Builder, in Input) (notices []string) {
 		for i, p := range part.outputs {
 			sizes[i] = utf8.RuneCountInString(p.Text)
 		}
+		var cut []string
 		for i, share := range shares(sizes, part.budget) {
 			p := part.outputs[i]
 			fmt.Fprintf(b, "\n\n## Task %q, by %q\n\n%s", p.Task, p.Agent, tools.Truncate(p.Text, share))
 			if share < sizes[i] {
-				notices = append(notices, fmt.Sprintf("the output of task %q reaches task %q shortened: %d of its %d characters", p.Task, in.Task.Key, share, sizes[i]))
+				cut = append(cut, fmt.Sprintf("%q (%d of its %d characters)", p.Task, share, sizes[i]))
 			}
+		}
+		if len(cut) > 0 {
+			notices = append(notices, fmt.Sprintf("outputs reach task %q shortened: %s", in.Task.Key, few(cut)))
 		}
 	}
 	return notices
+}
+
+// readable is how much of an output, in characters, is worth its place in a
+// prompt.
+const readable = 400
+
+// latest returns the last of the outputs that all have their place in budget, or
+// a readable part of it.
+func latest(outputs []Prior, budget int) []Prior {
+	first, part := len(outputs), min(readable, budget)
+	for first > 0 {
+		if budget -= min(utf8.RuneCountInString(outputs[first-1].Text), part); budget < 0 {
+			break
+		}
+		first--
+	}
+	return outputs[first:]
+}
+
+// few lists words, at most ten of them.
+func few(words []string) string {
+	const most = 10
+	if more := len(words) - most; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(words[:most], ", "), more)
+	}
+	return strings.Join(words, ", ")
 }
 
 // shares divides budget: nobody gets more than its size, and what the small ones

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -175,8 +176,9 @@ func TestEarlierOutputsShareTheirBudgets(t *testing.T) {
 	if !strings.Contains(got, "C-HEAD") || !strings.Contains(got, "C-TAIL") {
 		t.Error("a long output lost its head or tail")
 	}
-	if len(notices) != 2 || !strings.Contains(notices[0], `"a"`) || !strings.Contains(notices[1], `"c"`) {
-		t.Errorf("%q", notices)
+	want := []string{`outputs reach task "t" shortened: "a" (3950 of its 9000 characters), "c" (3950 of its 9012 characters)`}
+	if diff := cmp.Diff(want, notices); diff != "" {
+		t.Error(diff)
 	}
 	if len(got) > 30000+8000+3000 {
 		t.Errorf("%d characters", len(got))
@@ -206,6 +208,33 @@ func TestPresets(t *testing.T) {
 		if got := len(presetOf(name).rules); got != want {
 			t.Errorf("%q has %d rules, want %d", name, got, want)
 		}
+	}
+}
+
+// Where there are more earlier outputs than a prompt has room for, the latest are
+// readable, and the others are left out with one notice.
+func TestOfManyOutputsTheLatestAreReadable(t *testing.T) {
+	in, defs := promptInput()
+	in.Prior = nil
+	for i := range 60 {
+		in.Prior = append(in.Prior, Prior{Task: fmt.Sprintf("p%02d", i), Text: strings.Repeat("x", 1000)})
+	}
+	in.Prior[0].Task = "find" // on which it depends
+	set, err := newToolset(in.Agent, in.Task, defs, llm.SchemaDialect{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, notices := Limits{}.withDefaults().user(in, set)
+	for i := range 60 {
+		if shown := i == 0 || i >= 40; strings.Contains(got, fmt.Sprintf("%q", in.Prior[i].Task)) != shown {
+			t.Errorf("task %s: shown is not %t", in.Prior[i].Task, shown)
+		}
+	}
+	if len(notices) != 2 || !strings.Contains(notices[0], "39 earlier tasks") || !strings.Contains(notices[1], `"p49" (400 of its 1000 characters) and 10 more`) {
+		t.Errorf("%q", notices)
+	}
+	if got := latest([]Prior{{Text: "xx"}, {Text: "xx"}}, 1); len(got) != 1 {
+		t.Errorf("of little room something is used: %v", got)
 	}
 }
 

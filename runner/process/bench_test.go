@@ -3,6 +3,7 @@ package process_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -78,6 +79,48 @@ func BenchmarkTasks(b *testing.B) {
 					b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/task")
 				})
 			}
+		}
+	}
+}
+
+// weigher is an instant runner that says, when it does the last task, how much
+// memory the run holds.
+type weigher struct {
+	last string
+	live uint64
+}
+
+func live() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+func (w *weigher) RunTask(_ context.Context, in process.TaskInput) (process.Answer, error) {
+	if in.Task.Key == w.last {
+		w.live = live()
+	}
+	return process.Answer{Text: in.Task.Key + strings.Repeat(" and so on", 100)}, nil
+}
+
+// What a run holds is what its tasks left, and a little for each of them.
+func TestMemoryGrowsWithWhatIsKept(t *testing.T) {
+	for _, p := range []crew.Process{crew.Sequential, crew.Parallel, crew.Graph} {
+		per := map[int]uint64{}
+		for _, n := range []int{500, 4000} {
+			c := crewOf(chain(n)...)
+			c.Process = p
+			before := live()
+			w := &weigher{last: fmt.Sprintf("t%d", n-1)}
+			if _, err := process.Run(t.Context(), process.Plan{Crew: c, Runner: w}); err != nil {
+				t.Fatal(err)
+			}
+			per[n] = (max(w.live, before) - before) / uint64(n)
+		}
+		t.Logf("%s: %d bytes a task of 500, %d of 4000", p, per[500], per[4000])
+		if per[4000] > 2*per[500]+1000 || per[4000] > 5000 {
+			t.Errorf("%s: %d bytes a task of 500, %d of 4000", p, per[500], per[4000])
 		}
 	}
 }
