@@ -48,7 +48,7 @@ func (s *Server) Handler(cfg HTTPConfig) (*Handler, error) {
 	h := &Handler{
 		server: s, cfg: cfg, budgets: s.budgets, log: s.log,
 		auth:     newAuthenticator(cfg),
-		versions: mcp.SupportedProtocolVersions(),
+		versions: supported(),
 		room:     room{left: s.budgets.RequestBytes * s.budgets.ConcurrentRequests},
 		sessions: newSessions(cfg.Sessions, cfg.SessionIdle, s.log.Info),
 	}

@@ -226,6 +226,15 @@ func (v *visitor) Close() error {
 	return v.Conn.Close()
 }
 
+// CloseWrite ends what is sent, so that a client can read the answer to a request
+// that was not read to its end.
+func (v *visitor) CloseWrite() error {
+	if c, ok := v.Conn.(interface{ CloseWrite() error }); ok {
+		return c.CloseWrite()
+	}
+	return nil
+}
+
 // hold keeps the connection from making room for another, until release.
 func (v *visitor) hold() {
 	v.crowd.mu.Lock()

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -10,88 +9,75 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"crewhost/mcp/wire"
 )
 
-// maxNesting is how deep a message may nest: deeper than any that is meant, and
-// not so deep that reading it costs more than its bytes.
-const maxNesting = 256
-
 // A message is what a client sent, as far as it must be known before it goes on.
 type message struct {
 	body    []byte
-	id      jsonrpc.ID // invalid: a notification, or a response
-	request bool       // with a method, be it a call or a notification
+	id      json.RawMessage // as the client wrote it; nil: it is no call
+	request bool            // with a method, be it a call or a notification
 	method  string
-	tool    string // or prompt, for the log
-	version string // of the protocol, as its _meta says
+	name    string // of the tool or the prompt, for the log
+	modern  bool   // whether its _meta says so
 	resumes bool   // whether it answers what an earlier one was asked
 }
 
-func (m *message) call() bool { return m.request && m.id.IsValid() }
+func (m *message) call() bool { return m.request && m.id != nil }
 
-// readMessage judges what is in a body (K81, I3). It looks at the text before it
-// is decoded, so that what is deep or no JSON at all costs no more than its bytes.
-func readMessage(body []byte) (message, *refusal) {
-	m := message{body: body}
-	parse := &refusal{status: http.StatusBadRequest, code: jsonrpc.CodeParseError, message: "the body is not JSON"}
-	if !utf8.Valid(body) {
-		return m, parse
+// unheard reports whether a message is one that nobody does anything with: a
+// notification that nobody knows, or a call's method without the id that would
+// make it one.
+func (m *message) unheard() bool {
+	return m.body == nil || m.request && m.id == nil && !isNotification(m.method)
+}
+
+// isNotification reports whether a notification of that name means something. The
+// SDK answers others with a status of fault, though nobody answers a notification
+// (K79).
+func isNotification(name string) bool {
+	switch name {
+	case initializedMethod, cancelledMethod, progressMethod, rootsMethod:
+		return true
 	}
-	if wire.Nesting(body) > maxNesting {
-		return m, malformed("the message is nested too deep")
+	return false
+}
+
+// readMessage judges what is in a body (K81, I3).
+func (s *Server) readMessage(body []byte) (message, *refusal) {
+	msg, bad := openEnvelope(body)
+	if bad != nil {
+		return message{}, &refusal{status: http.StatusBadRequest, id: bad.id, code: bad.err.Code, message: bad.err.Message}
 	}
-	if !json.Valid(body) {
-		return m, parse
-	}
-	switch text := bytes.TrimLeft(body, " \t\r\n"); text[0] {
-	case '{':
-	case '[':
-		return m, malformed("batches are not taken: send each message for itself")
-	default:
-		return m, malformed("the body is no JSON-RPC message")
-	}
-	msg, err := wire.Decode(body)
-	if err != nil {
-		r := malformed("the body is no JSON-RPC 2.0 message")
-		r.id = idOf(body)
-		return m, r
+	if msg == nil {
+		return message{}, nil // it is passed over
 	}
 	req, ok := msg.(*jsonrpc.Request)
 	if !ok {
+		return message{body: body}, nil
+	}
+	m := message{body: body, request: true, method: req.Method}
+	if !req.IsCall() {
 		return m, nil
 	}
-	m.request, m.id, m.method = true, req.ID, req.Method
-	var params struct {
-		Name  json.RawMessage            `json:"name"`
-		Meta  map[string]json.RawMessage `json:"_meta"`
-		State json.RawMessage            `json:"requestState"`
+	m.id = giveID(req.ID.Raw())
+	if text, ok := req.ID.Raw().(string); ok && strings.HasPrefix(text, exact) {
+		// The SDK, which reads the body again, would answer by another number.
+		return m, malformed("the id is neither a text nor a number without a fraction, at most 2^53")
 	}
-	// What is of another type here, the SDK refuses.
-	_ = json.Unmarshal(req.Params, &params)
-	_ = json.Unmarshal(params.Name, &m.tool)
-	_ = json.Unmarshal(params.Meta[mcp.MetaKeyProtocolVersion], &m.version)
-	m.resumes = params.State != nil
+	modern, wrong := s.checkMeta(req.Params)
+	if wrong != nil {
+		return m, &refusal{status: http.StatusBadRequest, code: wrong.Code, message: wrong.Message, data: wrong.Data}
+	}
+	m.modern = modern
+	if name, ok := wire.Member(req.Params, "name"); ok {
+		_ = json.Unmarshal(name, &m.name) // what is no text, the SDK refuses
+	}
+	_, m.resumes = wire.Member(req.Params, "requestState")
 	return m, nil
-}
-
-// idOf returns the id that a mismade message has, if it has one.
-func idOf(body []byte) jsonrpc.ID {
-	var members map[string]json.RawMessage
-	var raw any
-	if json.Unmarshal(body, &members) != nil || json.Unmarshal(members["id"], &raw) != nil {
-		return jsonrpc.ID{}
-	}
-	id, err := jsonrpc.MakeID(raw)
-	if err != nil {
-		return jsonrpc.ID{}
-	}
-	return id
 }
 
 // freeBytes of a body are read for anybody. What is beyond them takes of the

@@ -19,7 +19,7 @@ const retryAfter = "1"
 // and in the body an error of JSON-RPC.
 type refusal struct {
 	status  int
-	id      jsonrpc.ID // where it is known
+	id      json.RawMessage // where it is known
 	code    int64
 	message string
 	data    any
@@ -52,22 +52,19 @@ func (r refusal) reply(w http.ResponseWriter) {
 	answerJSON(w, r.status, errorMessage(r.id, r.code, r.message, r.data))
 }
 
-// wireError is an error of JSON-RPC with the id null where it isn't known, which
-// the SDK's type would leave out.
-type wireError struct {
-	Version string `json:"jsonrpc"`
-	ID      any    `json:"id"`
-	Error   struct {
+// errorMessage is an error of JSON-RPC. The id is null where it isn't known, which
+// the SDK would leave out.
+func errorMessage(id json.RawMessage, code int64, message string, data any) any {
+	type body struct {
 		Code    int64  `json:"code"`
 		Message string `json:"message"`
 		Data    any    `json:"data,omitempty"`
-	} `json:"error"`
-}
-
-func errorMessage(id jsonrpc.ID, code int64, message string, data any) wireError {
-	e := wireError{Version: "2.0", ID: id.Raw()}
-	e.Error.Code, e.Error.Message, e.Error.Data = code, message, data
-	return e
+	}
+	return struct {
+		Version string          `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id"`
+		Error   body            `json:"error"`
+	}{"2.0", id, body{code, message, data}}
 }
 
 func answerJSON(w http.ResponseWriter, status int, body any) {

@@ -29,7 +29,7 @@ type reply struct {
 	header  http.Header // the handler's: a sign of life may have gone out before it
 
 	// These are set before the handler runs.
-	id      jsonrpc.ID        // of the request, for errors
+	id      json.RawMessage   // of the request, for errors
 	call    bool              // whether it must be answered
 	started func(http.Header) // is told before anything is sent; may be nil
 

@@ -22,17 +22,6 @@ const (
 	headerRequestID = "X-Request-Id"
 )
 
-// isNotification reports whether a notification of that name means something. The
-// SDK answers others with a status of fault, though nobody answers a notification
-// (K79).
-func isNotification(name string) bool {
-	switch name {
-	case initializedMethod, cancelledMethod, progressMethod, rootsMethod:
-		return true
-	}
-	return false
-}
-
 // A visit is one request and its answer.
 type visit struct {
 	*Handler
@@ -87,7 +76,7 @@ func (x *visit) record(status int) {
 		slog.Duration("took", time.Since(x.began)),
 		slog.String("from", x.r.RemoteAddr),
 	}
-	for _, a := range []struct{ key, value string }{{"method", x.msg.method}, {"name", x.msg.tool}, {"who", x.who.name}} {
+	for _, a := range []struct{ key, value string }{{"method", x.msg.method}, {"name", x.msg.name}, {"who", x.who.name}} {
 		if a.value != "" {
 			attrs = append(attrs, slog.String(a.key, a.value[:min(len(a.value), maxSubject)]))
 		}
@@ -96,7 +85,7 @@ func (x *visit) record(status int) {
 }
 
 func (x *visit) refuse(r *refusal) {
-	if !r.id.IsValid() {
+	if r.id == nil {
 		r.id = x.msg.id
 	}
 	r.reply(x.reply)
@@ -239,7 +228,7 @@ func (x *visit) post(modern bool) {
 	defer release()
 	if refused == nil {
 		_ = x.reply.rc.SetReadDeadline(time.Time{}) // how long the client waits for the answer is its own affair
-		x.msg, refused = readMessage(body)
+		x.msg, refused = x.server.readMessage(body)
 	}
 	if refused != nil {
 		x.refuse(refused)
@@ -247,7 +236,7 @@ func (x *visit) post(modern bool) {
 	}
 	holdConnection(x.r.Context())
 	x.reply.id, x.reply.call = x.msg.id, x.msg.call()
-	if modern || x.msg.version != "" {
+	if modern || x.msg.modern {
 		x.postModern()
 	} else {
 		x.postLegacy()
@@ -276,12 +265,6 @@ func (x *visit) forward(ctx context.Context, to http.Handler, w http.ResponseWri
 
 // accepted says that a message came, and that nothing more will be said of it.
 func (x *visit) accepted() { x.reply.WriteHeader(http.StatusAccepted) }
-
-// unheard reports whether a message is a notification that nobody knows, or a
-// call's method without the id that would make it one.
-func (m *message) unheard() bool {
-	return m.request && !m.id.IsValid() && !isNotification(m.method)
-}
 
 // postModern answers a message of the era without sessions: the request is all
 // there is, and when the client leaves it, its call is cancelled.
