@@ -1,17 +1,24 @@
 // Package process decides in which order the tasks of a crew are done, by whom
 // and with which earlier outputs, and what becomes of a crew when a task fails.
 //
-// How a task is done is the business of a [TaskRunner]; where files are written,
-// of a [Deliverer]. One rule holds for failures: tasks that depend on a task that
-// failed are skipped, all others run, and the crew fails with a [*CrewError] that
-// names every one of them.
+// How a task is done is the business of a [TaskRunner]; how an agent answers a
+// question, of a [Questioner]; where files are written, of a [Deliverer].
+//
+// A run is a slot for each task, in the order of [Order]. A process is one
+// function in a file of its own: it says what each slot waits for, beside what its
+// task depends on, and how one task is brought to its end, by one attempt or
+// several. The rest is the same for all. A scheduler begins a slot once all that it
+// waits for has ended, and the first in order where several could begin. A task
+// sees the outputs of what it depends on and of the latest others that it waited
+// for, which follows from the plan and not from what was quick. Tasks that depend
+// on a task that failed are skipped, all others run, and the crew fails with a
+// [*CrewError] that names every one of them.
 //
 //	result, err := process.Run(ctx, process.Plan{Crew: c, Runner: tasks, Deliverer: files})
 //	fmt.Println(result.Final) // there is a result also with an error
 package process
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -147,8 +154,8 @@ func Run(ctx context.Context, plan Plan) (*Result, error) {
 	if plan.Crew == nil || plan.Runner == nil {
 		return nil, errors.New("running a crew: the plan has no crew or no runner")
 	}
-	do, ok := processes[cmp.Or(plan.Crew.Process, crew.Sequential)]
-	if !ok {
+	do := processOf(plan.Crew.Process)
+	if do == nil {
 		return nil, fmt.Errorf("running crew %q: there is no process %q", plan.Crew.Name.V, plan.Crew.Process)
 	}
 	order, err := Order(plan.Crew)
@@ -162,16 +169,25 @@ func Run(ctx context.Context, plan Plan) (*Result, error) {
 	}))
 }
 
-// processes are the ways to run a crew. Each arranges who waits for whom, has
-// every task done, and returns why it gave up before it was through with them,
+// processOf returns a way to run a crew, or nil. Each arranges who waits for whom,
+// has every task done, and returns why it gave up before it was through with them,
 // or nil: that a task failed is no reason.
-var processes = map[crew.Process]func(context.Context, *run) error{
-	crew.Sequential:   sequential,
-	crew.Parallel:     parallel,
-	crew.Graph:        graph,
-	crew.Hierarchical: hierarchical,
-	crew.Consensual:   consensual,
-	crew.Autonomous:   autonomous,
+func processOf(p crew.Process) func(context.Context, *run) error {
+	switch p {
+	case crew.Sequential, "":
+		return sequential
+	case crew.Parallel:
+		return parallel
+	case crew.Graph:
+		return graph
+	case crew.Hierarchical:
+		return hierarchical
+	case crew.Consensual:
+		return consensual
+	case crew.Autonomous:
+		return autonomous
+	}
+	return nil
 }
 
 // within has a process stop at the deadline, and returns why it did not finish.
