@@ -218,6 +218,21 @@ var members = map[Kind][]member{
 		{"approved", true, func(e *Event) any { return e.Success != nil && *e.Success }},
 		{"feedback", false, func(e *Event) any { return e.Text }},
 	},
+	VoteCast: {
+		{"ranking", true, func(e *Event) any {
+			if e.Ballot == nil || e.Ballot.Ranking == nil {
+				return []string{}
+			}
+			return e.Ballot.Ranking
+		}},
+		{"confidence", true, func(e *Event) any {
+			if e.Ballot == nil {
+				return 0.0
+			}
+			return e.Ballot.Confidence
+		}},
+		reason,
+	},
 
 	ModelCalled: {operation, turn, model, provider},
 	ModelDelta:  {{"text", true, func(e *Event) any { return e.Text }}, turn},

@@ -45,6 +45,7 @@ const (
 	TaskRetried   Kind = "task.retried"   // an attempt failed or was turned down; a TaskStarted with the next follows
 	TaskAssigned  Kind = "task.assigned"  // an agent that hands tasks out has chosen who does one
 	TaskReviewed  Kind = "task.reviewed"  // and has judged what came of it
+	VoteCast      Kind = "vote.cast"      // an agent votes on what the others made of a task
 
 	ModelCalled   Kind = "model.called"
 	ModelDelta    Kind = "llm.delta"
@@ -117,6 +118,7 @@ type Event struct {
 
 	ToRole, ToAgent string // whom a task is delegated to, or who was spawned
 
+	Ballot   *Ballot
 	Progress *Progress
 	Question *Question
 	Answer   *Answer
@@ -124,6 +126,12 @@ type Event struct {
 	Totals   *Totals
 	Begin    *Begin
 	ExitCode int
+}
+
+// Ballot is what an agent votes for.
+type Ballot struct {
+	Ranking    []string // keys of the agents whose answers would do, best first; empty: it abstains
+	Confidence float64  // 0 to 1
 }
 
 // Progress is how far a tool's call is.

@@ -245,44 +245,40 @@ func (j *jury) prefer(agents []string) string {
 	return ""
 }
 
-// vote has every member vote on the answers of the others.
+// vote has every member vote on the answers of the others. An agent that can't be
+// asked, or read, abstains.
 func (j *jury) vote(ctx context.Context, answers []string) error {
 	j.last = make([]ballot, len(j.members))
+	faults := make([]error, len(j.members))
 	var group errgroup.Group
 	group.SetLimit(j.run.atOnce())
 	for i, m := range j.members {
 		group.Go(func() error {
 			if ctx.Err() == nil {
-				j.last[i] = j.ballot(ctx, m, answers)
+				j.last[i], faults[i] = j.ballot(ctx, m, answers)
 			}
 			return nil
 		})
 	}
-	_ = group.Wait() // an agent that can't be asked abstains
+	_ = group.Wait() // each keeps its own fault
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	for _, b := range j.last {
-		j.emit(event.Event{Kind: event.Notice, Agent: b.voter, Text: b.tell()})
+	for i, b := range j.last {
+		if faults[i] != nil {
+			j.emit(event.Event{Kind: event.Notice, Agent: b.voter, Text: oneLine(fmt.Sprintf("agent %q abstains: %v", b.voter, faults[i]))})
+		}
+		j.emit(event.Event{
+			Kind: event.VoteCast, Agent: b.voter, Reason: b.why,
+			Ballot: &event.Ballot{Ranking: b.ranking, Confidence: float64(b.confidence) / wholeConfidence},
+		})
 	}
 	j.outcome = vote(j.how, len(j.members), answers, j.last)
 	return nil
 }
 
-// tell says in one line how an agent voted.
-func (b ballot) tell() string {
-	s := fmt.Sprintf("agent %q abstains", b.voter)
-	if !b.abstains() {
-		s = fmt.Sprintf("agent %q votes for %s, with confidence %.2f", b.voter, strings.Join(b.ranking, ", then "), float64(b.confidence)/wholeConfidence)
-	}
-	if b.why != "" {
-		s += ": " + b.why
-	}
-	return s
-}
-
-// ballot has an agent vote. One whose ballot can't be read abstains.
-func (j *jury) ballot(ctx context.Context, voter *crew.Agent, answers []string) ballot {
+// ballot has an agent vote.
+func (j *jury) ballot(ctx context.Context, voter *crew.Agent, answers []string) (ballot, error) {
 	offered := j.labels.offered(voter.Key, answers)
 	q := Question{
 		Agent: voter, Operation: "vote", Task: j.task, Schema: ballotSchema(offered),
@@ -294,9 +290,9 @@ func (j *jury) ballot(ctx context.Context, voter *crew.Agent, answers []string) 
 		return err
 	})
 	if err != nil {
-		return ballot{voter: voter.Key, why: oneLine(err.Error())}
+		b = ballot{voter: voter.Key}
 	}
-	return b
+	return b, err
 }
 
 // fallBack decides where no round has.

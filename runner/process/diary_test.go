@@ -78,6 +78,9 @@ func (d *diary) events() *event.Stream {
 		if e.Kind == event.TaskReviewed || e.Kind == event.Notice {
 			line += ": " + e.Text
 		}
+		if e.Ballot != nil {
+			line += fmt.Sprintf(" for %s, %.2f", strings.Join(e.Ballot.Ranking, " "), e.Ballot.Confidence)
+		}
 		if e.Success != nil {
 			line += fmt.Sprintf(" (%t)", *e.Success)
 		}
