@@ -36,7 +36,13 @@ func TestProgress(t *testing.T) {
 	}
 	defer all.Close()
 	tool, _ := reg.Lookup("x")
-	if _, err := tool.Call(t.Context(), tools.Call{ID: "c1", Agent: "writer", Task: "write"}); err != nil {
+	var heard []tools.Progress
+	call := tools.Call{ID: "c1", Agent: "writer", Task: "write", Progress: func(p tools.Progress) {
+		mu.Lock()
+		defer mu.Unlock()
+		heard = append(heard, p)
+	}}
+	if _, err := tool.Call(t.Context(), call); err != nil {
 		t.Fatal(err)
 	}
 	most := int(time.Since(began)/(100*time.Millisecond)) + 1
@@ -48,6 +54,9 @@ func TestProgress(t *testing.T) {
 	want := mcp.Progress{Server: "s", Tool: "x", Call: "c1", Agent: "writer", Task: "write", Done: 1, Total: 100, Message: "tick 1"}
 	if diff := cmp.Diff(want, told[0]); diff != "" {
 		t.Error(diff)
+	}
+	if len(heard) != len(told) || heard[0] != (tools.Progress{Done: 1, Total: 100, Message: "tick 1"}) {
+		t.Errorf("the caller heard %+v", heard)
 	}
 }
 

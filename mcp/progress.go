@@ -37,8 +37,10 @@ type following struct {
 }
 
 type followed struct {
-	call Progress // without progress
+	call Progress             // without progress
+	tell func(tools.Progress) // of the call; may be nil
 	told time.Time
+	done float64 // the last that was told
 }
 
 type tokenKey struct{}
@@ -46,7 +48,7 @@ type tokenKey struct{}
 // follow has the progress of one call told until end is called. It asks for
 // none where nobody listens.
 func (s *session) follow(ctx context.Context, tool string, call tools.Call) (_ context.Context, end func()) {
-	if s.opts.OnProgress == nil && !s.log.Enabled(ctx, slog.LevelDebug) {
+	if s.opts.OnProgress == nil && call.Progress == nil && !s.log.Enabled(ctx, slog.LevelDebug) {
 		return ctx, func() {}
 	}
 	f := &s.following
@@ -57,7 +59,7 @@ func (s *session) follow(ctx context.Context, tool string, call tools.Call) (_ c
 	if f.calls == nil {
 		f.calls = make(map[int64]*followed)
 	}
-	f.calls[token] = &followed{call: Progress{Server: s.server.Name, Tool: tool, Call: call.ID, Agent: call.Agent, Task: call.Task}}
+	f.calls[token] = &followed{tell: call.Progress, call: Progress{Server: s.server.Name, Tool: tool, Call: call.ID, Agent: call.Agent, Task: call.Task}}
 	return context.WithValue(ctx, tokenKey{}, token), func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -80,7 +82,7 @@ func (s *session) progressed(_ context.Context, req *sdk.ProgressNotificationCli
 	if !ok {
 		return
 	}
-	p, ok := s.following.due(int64(token), time.Now())
+	p, tell, ok := s.following.due(int64(token), req.Params.Progress, time.Now())
 	if !ok {
 		return
 	}
@@ -89,16 +91,20 @@ func (s *session) progressed(_ context.Context, req *sdk.ProgressNotificationCli
 	if s.opts.OnProgress != nil {
 		s.opts.OnProgress(p)
 	}
+	if tell != nil {
+		tell(tools.Progress{Done: p.Done, Total: p.Total, Message: p.Message})
+	}
 }
 
-// due returns whose progress a token means, unless that was told of just now.
-func (f *following) due(token int64, now time.Time) (Progress, bool) {
+// due returns whose progress a token means and who else wants to know, unless that
+// was told of just now, or is no progress.
+func (f *following) due(token int64, done float64, now time.Time) (p Progress, tell func(tools.Progress), ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	c := f.calls[token]
-	if c == nil || now.Sub(c.told) < progressPause {
-		return Progress{}, false
+	if c == nil || now.Sub(c.told) < progressPause || !c.told.IsZero() && done <= c.done {
+		return Progress{}, nil, false
 	}
-	c.told = now
-	return c.call, true
+	c.told, c.done = now, done
+	return c.call, c.tell, true
 }
