@@ -47,9 +47,12 @@ func refusal(status int, header http.Header, body []byte) *APIError {
 func Refusal(body []byte) *APIError {
 	f := readFault(body)
 	e := &APIError{Code: f.code, Message: f.message, Param: f.param, RetryAfter: f.retry}
-	if status, err := strconv.Atoi(f.code); err == nil && status >= 400 && status <= 599 {
-		e.Status, e.Code = status, ""
-		e.Temporary = mayPass(status)
+	if f.status > 0 {
+		e.Status = f.status
+		e.Temporary = mayPass(f.status)
+		if f.code == strconv.Itoa(f.status) {
+			e.Code = "" // it says the same
+		}
 	}
 	return e
 }
@@ -65,6 +68,7 @@ func mayPass(status int) bool {
 // {"detail"}, the first of a list of these, or else the body's own text.
 type fault struct {
 	code, message, param string
+	status               int           // where the code is an HTTP status, 0 where it is none
 	retry                time.Duration // 0: it does not say
 }
 
@@ -92,6 +96,7 @@ func readFault(body []byte) fault {
 		Code    json.RawMessage `json:"code"`
 		Type    json.RawMessage `json:"type"`
 		Param   json.RawMessage `json:"param"`
+		Status  json.RawMessage `json:"status"` // Gemini's word beside a number as code
 		Details []struct {
 			RetryDelay string `json:"retryDelay"` // Gemini's
 		} `json:"details"`
@@ -101,6 +106,12 @@ func readFault(body []byte) fault {
 	for _, code := range []json.RawMessage{inner.Type, inner.Code} {
 		if text := scalar(code); text != "" {
 			f.code = text
+		}
+	}
+	if n, err := strconv.Atoi(f.code); err == nil && n >= 400 && n <= 599 {
+		f.status = n
+		if word := scalar(inner.Status); word != "" {
+			f.code = word
 		}
 	}
 	if param := scalar(inner.Param); param != "" {

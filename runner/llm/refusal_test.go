@@ -19,9 +19,9 @@ func TestFaultText(t *testing.T) {
 		{`{"detail":"m"}`, "", "m"},
 		{`{"detail":[{"loc":["body"]}]}`, "", `{"detail":[{"loc":["body"]}]}`},
 		{`[]`, "", "[]"},
-		{`[{"error":{"code":400,"message":"m","status":"INVALID_ARGUMENT"}}]`, "400", "m"}, // Gemini
-		{`{"code":"c","error":"m"}`, "c", "m"},                                             // xAI
-		{`{"object":"error","message":"m","type":"t","code":"c"}`, "c", "m"},               // Mistral
+		{`[{"error":{"code":400,"message":"m","status":"INVALID_ARGUMENT"}}]`, "INVALID_ARGUMENT", "m"}, // Gemini
+		{`{"code":"c","error":"m"}`, "c", "m"},                                                          // xAI
+		{`{"object":"error","message":"m","type":"t","code":"c"}`, "c", "m"},                            // Mistral
 		{`busy`, "", "busy"},
 		{`<!doctype html><html>`, "", ""},
 		{``, "", ""},
