@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/jsonschema-go/jsonschema"
@@ -91,7 +92,7 @@ func TestWhatAManagerIsAsked(t *testing.T) {
 	if strings.Contains(assign.Text, "## boss") || !strings.Contains(string(assign.Schema), `"enum":["a","b"]`) {
 		t.Errorf("the manager can choose itself: %s", assign.Schema)
 	}
-	for _, want := range []string{"Find the tide tables.", "Three sources", "find 1"} {
+	for _, want := range []string{"Find the tide tables.", "Three sources", "\n> find 1\n"} {
 		if !strings.Contains(review.Text, want) {
 			t.Errorf("the question lacks %q:\n%s", want, review.Text)
 		}
@@ -229,6 +230,35 @@ func TestHierarchicalWhenTheManagersModelFails(t *testing.T) {
 		t.Error(err)
 	}
 	d.check(t, "boss is asked to assign t", "a tries t, 1")
+}
+
+// A result that was turned down leaves no file that would do for the next one,
+// and the manager knows of files that it does not see.
+func TestEachAttemptWritesItsOwnFile(t *testing.T) {
+	for name, anew := range map[string]bool{"written anew": true, "left as it was": false} {
+		kept := &files{held: map[string]string{}, times: map[string]time.Time{}}
+		write := func(content string) doing {
+			return func(ctx context.Context, in process.TaskInput) (process.Answer, error) {
+				if in.Attempt == 1 || anew {
+					kept.held["/out/t"] = content
+				}
+				return said("I wrote it"), in.Accept(ctx, "I wrote it")
+			}
+		}
+		c := hierarchy("t")
+		c.Tasks[0].Deliverable = &crew.Deliverable{Path: text("/out/t"), Source: "tool_call"}
+		d := &diary{
+			do:   map[string][]doing{"t": {write("a page"), write("a better page")}},
+			says: map[string][]string{"assign": {toA}, "review": {notFine, fine}},
+		}
+		_, err := process.Run(t.Context(), process.Plan{Crew: c, Runner: d, Questioner: d, Deliverer: kept})
+		if anew != (err == nil) || err != nil && !strings.Contains(err.Error(), "was there before") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if !strings.Contains(d.asked[1].Text, "write the file /out/t with a tool, and has done so") {
+			t.Error(d.asked[1].Text)
+		}
+	}
 }
 
 // However a run is stopped, what was done is there, what was not says so, and

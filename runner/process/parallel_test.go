@@ -102,6 +102,18 @@ func TestParallelRunsSoManyAtOnce(t *testing.T) {
 	}
 }
 
+// So few at once that nothing runs beside anything, a sequential crew with
+// asynchronous tasks is through all the same.
+func TestSequentialKeepsToItsCap(t *testing.T) {
+	c := crewOf("a&", "b&", "c", "d a", "e&")
+	c.MaxConcurrency = 1
+	d := &diary{}
+	if _, err := process.Run(t.Context(), process.Plan{Crew: c, Runner: d}); err != nil {
+		t.Fatal(err)
+	}
+	d.check(t, "a tries a, 1", "b tries b, 1", "a tries c, 1", "b tries d, 1", "a tries e, 1")
+}
+
 func TestParallelFailsByTheOneRule(t *testing.T) {
 	d := &diary{do: map[string][]doing{"b": {failing(errTide)}}}
 	res, err := process.Run(t.Context(), process.Plan{Crew: parallelOf(1, "a", "b", "c b", "d c a", "e a"), Runner: d, Events: d.events()})

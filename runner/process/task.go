@@ -9,12 +9,12 @@ import (
 	"crewhost/runner/event"
 )
 
-// work is what a task's attempts share, and when the present one began.
+// work is what is known of a task's present attempt.
 type work struct {
-	leaves *deliverable // nil before the first attempt, or where it can't be left
-	fault  error        // why it can't be left
-	began  time.Time    // the first attempt
-	tried  time.Time    // the present attempt
+	leaves *deliverable // what it is to leave: a file of its own, not one of an attempt before
+	fault  error        // why that can't be left
+	tried  time.Time    // when it began
+	began  time.Time    // when the first attempt did
 }
 
 // attempt is how a task is tried.
@@ -50,9 +50,7 @@ func (s *slot) begin(ctx context.Context, by *crew.Agent) {
 		s.work.began = s.work.tried
 	}
 	s.emit(event.Event{Kind: event.TaskStarted})
-	if s.work.leaves == nil {
-		s.work.leaves, s.work.fault = newDeliverable(ctx, s.run.plan, s.task)
-	}
+	s.work.leaves, s.work.fault = newDeliverable(ctx, s.run.plan, s.task)
 }
 
 // answer has an agent do the task within the attempt that was begun. It changes
