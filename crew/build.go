@@ -233,6 +233,7 @@ func (b *builder) task(e strict.Named[taskDoc]) *Task {
 		Deliverable:    b.deliverable(doc.Deliverable, at+".deliverable"),
 		LLM:            b.llm(doc.LLM, at+".llmOverride"),
 		Guardrails:     b.guardrails(doc.Guardrails, at+".guardrails"),
+		Timeout:        doc.Timeout.V,
 	}
 	for _, c := range doc.Context.list {
 		t.Context = append(t.Context, Named{Name: c.Key, Value: c.V.Text})

@@ -152,6 +152,7 @@ type Task struct {
 	Deliverable    *Deliverable
 	LLM            *LLM // llmOverride
 	Guardrails     *Guardrails
+	Timeout        time.Duration // bounds one attempt; 0 means none
 }
 
 // Named is a named text.

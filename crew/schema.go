@@ -73,6 +73,7 @@ type taskDoc struct {
 	Deliverable    *deliverableDoc `key:"deliverable"`
 	LLM            *llmDoc         `key:"llmOverride|llm"`
 	Guardrails     *guardrailsDoc  `key:"guardrails"`
+	Timeout        seconds         `key:"timeout"`
 }
 
 // llmDoc is the block of a model. The CrewAI format has a word as well.

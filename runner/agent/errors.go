@@ -19,9 +19,10 @@ const (
 	ReasonFiltered       Reason = "filtered"        // withheld by the vendor, or refused (K71)
 	ReasonRejected       Reason = "rejected"        // the answer or its deliverable is not what the task asks for
 	ReasonBudget         Reason = "budget"          // the caller's budget refused more
+	ReasonTooLong        Reason = "too_long"        // does not fit into the model's context, also when shortened
 	ReasonModel          Reason = "model"           // the model could not be asked
 	ReasonTools          Reason = "tools"           // a tool that the crew names is not there
-	ReasonTimeout        Reason = "timeout"         // the agent's maxExecutionTime has passed
+	ReasonTimeout        Reason = "timeout"         // the task's timeout or the agent's maxExecutionTime has passed
 	ReasonCancelled      Reason = "cancelled"       // the caller's context ended
 )
 
@@ -57,14 +58,17 @@ func fail(reason Reason, format string, args ...any) *TaskError {
 	return &TaskError{Reason: reason, Detail: fmt.Sprintf(format, args...)}
 }
 
-// errDeadline is the cause of a context that the task's own deadline ended.
-var errDeadline = errors.New("the task's time is up")
+// deadlineError is the cause of a context that a task's own deadline ended.
+type deadlineError struct{ of string } // the key that sets it
+
+func (e *deadlineError) Error() string { return "the task took longer than its " + e.of }
 
 // ended tells a task's deadline from the end of the caller's context.
 func ended(ctx context.Context) *TaskError {
 	cause := context.Cause(ctx)
-	if errors.Is(cause, errDeadline) {
-		return &TaskError{Reason: ReasonTimeout, Detail: "the task took longer than its agent's maxExecutionTime", Err: context.DeadlineExceeded}
+	var deadline *deadlineError
+	if errors.As(cause, &deadline) {
+		return &TaskError{Reason: ReasonTimeout, Detail: deadline.Error(), Err: context.DeadlineExceeded}
 	}
 	return &TaskError{Reason: ReasonCancelled, Detail: "the task was stopped", Err: cause}
 }

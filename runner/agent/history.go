@@ -2,8 +2,11 @@ package agent
 
 import (
 	"fmt"
+	"slices"
+	"unicode/utf8"
 
 	"crewhost/runner/llm"
+	"crewhost/tools"
 )
 
 // imageChars is what an image counts for in a conversation's characters.
@@ -37,16 +40,16 @@ func (h *history) trim() int {
 	if len(h.turns)+1 <= h.maxMessages && h.chars+taskChars <= h.maxChars {
 		return 0
 	}
-	last := len(h.turns)
-	for last > 0 {
-		last--
-		if h.turns[last].Role == llm.RoleAssistant {
-			break
-		}
-	}
+	return h.leaveOut(h.maxMessages/2-1, h.maxChars/2-taskChars)
+}
+
+// leaveOut leaves out the oldest turns till what is kept has at most so many
+// messages and characters, or is the last turn. It returns how many messages went.
+func (h *history) leaveOut(messages, most int) int {
+	last := h.lastTurn()
 	cut, chars := 0, h.chars
 	for cut < last {
-		fits := len(h.turns)-cut+1 <= h.maxMessages/2 && chars+taskChars <= h.maxChars/2
+		fits := len(h.turns)-cut <= messages && chars <= most
 		if fits && h.turns[cut].Role == llm.RoleAssistant {
 			break
 		}
@@ -57,6 +60,54 @@ func (h *history) trim() int {
 	h.chars = chars
 	h.dropped += cut
 	return cut
+}
+
+// lastTurn is where the last turn begins.
+func (h *history) lastTurn() int {
+	for i, m := range slices.Backward(h.turns) {
+		if m.Role == llm.RoleAssistant {
+			return i
+		}
+	}
+	return 0
+}
+
+// shortest is what shrink leaves of a result, in characters.
+const shortest = 500
+
+// shrink makes a conversation shorter that the model has no room for: it leaves
+// out the older half, or, where there is but one turn, halves the texts of its
+// results. It returns how many messages went, or how many were cut.
+func (h *history) shrink() (left, cut int) {
+	if n := h.leaveOut(len(h.turns)/2, h.chars/2); n > 0 {
+		return n, 0
+	}
+	if len(h.turns) == 0 {
+		return 0, 0
+	}
+	for i := h.lastTurn() + 1; i < len(h.turns); i++ {
+		m := &h.turns[i]
+		shortened := false
+		parts := make([]llm.Part, 0, len(m.Parts))
+		for _, p := range m.Parts {
+			switch n := utf8.RuneCountInString(p.Text); {
+			case p.MIME != "":
+				shortened = true
+				p = llm.Part{Text: "[an image, left out]"}
+			case n > shortest:
+				shortened = true
+				p.Text = tools.Truncate(p.Text, max(n/2, shortest))
+			}
+			parts = append(parts, p)
+		}
+		if shortened {
+			before := size(*m)
+			m.Parts = parts
+			h.chars += size(*m) - before
+			cut++
+		}
+	}
+	return 0, cut
 }
 
 // messages is the conversation as the model gets it.

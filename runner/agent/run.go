@@ -58,8 +58,8 @@ type run struct {
 // that, the error is a [*TaskError] and the output what there was till it.
 //
 // Run returns when ctx ends, with [ReasonCancelled] and ctx's cause, or when the
-// agent's MaxExecutionTime has passed, with [ReasonTimeout]. Nothing that it
-// started runs on after it.
+// agent's MaxExecutionTime or the task's Timeout has passed, with
+// [ReasonTimeout]. Nothing that it started runs on after it.
 func (l *Loop) Run(ctx context.Context, in Input) (Output, error) {
 	if in.Crew == nil || in.Agent == nil || in.Task == nil {
 		return Output{}, errors.New("running a task: the input has no crew, agent or task")
@@ -74,10 +74,15 @@ func (l *Loop) Run(ctx context.Context, in Input) (Output, error) {
 // do is the conversation from its beginning to its end.
 func (r *run) do(ctx context.Context) (Output, error) {
 	start := time.Now()
-	if d := r.in.Agent.MaxExecutionTime; d > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, d, errDeadline)
-		defer cancel()
+	for _, limit := range []struct {
+		of    string
+		after time.Duration
+	}{{"agent's maxExecutionTime", r.in.Agent.MaxExecutionTime}, {"timeout", r.in.Task.Timeout}} {
+		if limit.after > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeoutCause(ctx, limit.after, &deadlineError{limit.of})
+			defer cancel()
+		}
 	}
 	r.cause = event.ScopeOf(ctx).Correlation
 	ctx, stop := context.WithCancel(ctx)
@@ -168,11 +173,43 @@ func (r *run) turns(ctx context.Context) (string, error) {
 	return "", fail(ReasonMaxIterations, "no answer after %d calls to the model (maxIter)", r.maxIter)
 }
 
-// ask is one call to the model.
+// ask has the model say the next thing. Where the vendor finds the conversation
+// too long for the model, it is shortened and sent once more.
 func (r *run) ask(ctx context.Context) (*llm.Response, error) {
 	if n := r.history.trim(); n > 0 {
 		r.notice("the conversation grew too long: its %d oldest messages are left out", n)
 	}
+	toolFree := r.toolFree
+	r.toolFree = false
+	res, err := r.request(ctx, toolFree)
+	if !isTooLong(err) {
+		return res, err
+	}
+	left, cut := r.history.shrink()
+	switch {
+	case left == 0 && cut == 0:
+		return nil, &TaskError{Reason: ReasonTooLong, Detail: "the task does not fit into the model's context, and nothing in it can be left out", Err: err}
+	case r.out.Turns >= r.maxIter:
+		return nil, &TaskError{Reason: ReasonTooLong, Detail: fmt.Sprintf("maxIter (%d) leaves no turn to ask again with less", r.maxIter), Err: err}
+	case left > 0:
+		r.notice("the conversation is too long for the model: its %d oldest messages are left out", left)
+	default:
+		r.notice("the conversation is too long for the model: %d results of tools are shortened", cut)
+	}
+	res, err = r.request(ctx, toolFree)
+	if isTooLong(err) {
+		return nil, &TaskError{Reason: ReasonTooLong, Detail: "the conversation does not fit into the model's context, also when shortened", Err: err}
+	}
+	return res, err
+}
+
+func isTooLong(err error) bool {
+	var refusal *llm.APIError
+	return errors.As(err, &refusal) && refusal.TooLong()
+}
+
+// request is one call to the model.
+func (r *run) request(ctx context.Context, toolFree bool) (*llm.Response, error) {
 	if err := r.wait(ctx, r.in); err != nil {
 		return nil, err
 	}
@@ -192,10 +229,9 @@ func (r *run) ask(ctx context.Context) (*llm.Response, error) {
 		Format:      r.settings.Format,
 		Cache:       r.settings.Cache,
 	}
-	if r.toolFree && len(req.Tools) > 0 {
+	if toolFree && len(req.Tools) > 0 {
 		req.ToolChoice = llm.ToolNone
 	}
-	r.toolFree = false
 	r.about = r.events.ID()
 	if r.stream {
 		req.OnDelta = func(d llm.Delta) {
@@ -211,7 +247,7 @@ func (r *run) ask(ctx context.Context) (*llm.Response, error) {
 		err = errors.New("the model returned nothing")
 	}
 	returned := event.Event{
-		Kind: event.ModelReturned, Correlation: r.about, Turn: r.out.Turns, Model: r.settings.Model, Operation: r.operation,
+		Kind: event.ModelReturned, Correlation: r.about, Turn: r.out.Turns, Provider: r.settings.Provider, Model: r.settings.Model, Operation: r.operation,
 		DurationMS: time.Since(start).Milliseconds(), Success: new(err == nil),
 	}
 	if err != nil {
