@@ -270,10 +270,10 @@ func checkOrigin(origin string) error {
 		return errors.New("there are no wildcards: each origin is named")
 	case err != nil || u.Scheme == "" || u.Host == "" || u.User != nil:
 		return errors.New("it is not scheme://host[:port]")
-	case origin != u.Scheme+"://"+u.Host:
-		return errors.New("it has more than scheme, host and port")
 	case strings.ToLower(origin) != origin:
 		return errors.New("browsers write it in lower case")
+	case origin != u.Scheme+"://"+u.Host:
+		return errors.New("it has more than scheme, host and port")
 	case u.Hostname() == "" || strings.HasSuffix(u.Host, ":"):
 		return errors.New("it is not scheme://host[:port]")
 	case u.Scheme == "https" && u.Port() == "443" || u.Scheme == "http" && u.Port() == "80":

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -170,6 +171,9 @@ func (x *visit) serve() {
 	}
 	var err error
 	if x.who, err = x.auth.authenticate(x.r); err != nil {
+		if errors.Is(err, errKeys) {
+			x.log.Warn("tokens can't be checked", "request", x.id, "error", err)
+		}
 		x.auth.deny(x.reply, err)
 		return
 	}
