@@ -75,8 +75,7 @@ func serveHTTP(t testing.TB, cfg server.HTTPConfig, budgets server.Budgets) *web
 		running: make(chan struct{}, 100), ended: make(chan error, 100),
 		release: make(chan struct{}), callers: make(chan string, 100),
 	}
-	registry := new(tools.Registry)
-	for _, tool := range []webTool{
+	offered := []webTool{
 		{"echo", func(_ context.Context, c tools.Call) (tools.Result, error) {
 			return tools.Text(string(c.Arguments)), nil
 		}},
@@ -94,17 +93,9 @@ func serveHTTP(t testing.TB, cfg server.HTTPConfig, budgets server.Budgets) *web
 			w.callers <- server.CallerName(ctx)
 			return tools.Text("ok"), nil
 		}},
-	} {
-		if err := registry.Add(tool); err != nil {
-			t.Fatal(err)
-		}
-	}
-	policy, err := permission.New(permission.Config{Default: permission.Allow})
-	if err != nil {
-		t.Fatal(err)
 	}
 	s, err := server.New(server.Config{
-		Name: "test", Version: "1", Guard: permission.NewGuard(registry, policy, nil), Tools: registry.Names(), Budgets: budgets,
+		Name: "test", Version: "1", Guard: guardOf(t, offered...), Tools: []string{"echo", "wait", "whoami"}, Budgets: budgets,
 		Logger: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {
@@ -131,6 +122,22 @@ func serveHTTP(t testing.TB, cfg server.HTTPConfig, budgets server.Budgets) *web
 		}
 	})
 	return w
+}
+
+// guardOf is the way to some tools, all of them allowed.
+func guardOf(t testing.TB, offered ...webTool) *permission.Guard {
+	t.Helper()
+	registry := new(tools.Registry)
+	for _, tool := range offered {
+		if err := registry.Add(tool); err != nil {
+			t.Fatal(err)
+		}
+	}
+	policy, err := permission.New(permission.Config{Default: permission.Allow})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return permission.NewGuard(registry, policy, nil)
 }
 
 // client is one that keeps no connection and trusts nobody.
