@@ -174,14 +174,16 @@ func (s *Server) agree(wanted *mcp.NotificationSubscriptions) (mcp.NotificationS
 		PromptsListChanged:   wanted.PromptsListChanged && s.cfg.Prompts != nil,
 		ResourcesListChanged: wanted.ResourcesListChanged && s.cfg.Resources != nil,
 	}
-	if len(wanted.ResourceSubscriptions) > s.budgets.SubscribedURIs {
-		return agreed, s.tooManyURIs()
+	if _, ok := s.cfg.Resources.(Watcher); !ok {
+		return agreed, nil
 	}
-	if _, ok := s.cfg.Resources.(Watcher); ok {
-		for _, uri := range wanted.ResourceSubscriptions {
-			if !slices.Contains(agreed.ResourceSubscriptions, uri) {
-				agreed.ResourceSubscriptions = append(agreed.ResourceSubscriptions, uri)
-			}
+	for _, uri := range wanted.ResourceSubscriptions {
+		switch {
+		case slices.Contains(agreed.ResourceSubscriptions, uri):
+		case len(agreed.ResourceSubscriptions) == s.budgets.SubscribedURIs:
+			return agreed, s.tooManyURIs()
+		default:
+			agreed.ResourceSubscriptions = append(agreed.ResourceSubscriptions, uri)
 		}
 	}
 	return agreed, nil

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -80,7 +81,7 @@ func (st *stream) read(ctx context.Context, in io.Reader) error {
 			return fmt.Errorf("reading from the client: %w", err)
 		case long != nil:
 			err = st.tooLong(ctx, long)
-		case len(line) > 0:
+		case len(bytes.TrimSpace(line)) > 0:
 			err = st.take(ctx, line)
 		}
 		if err != nil {

@@ -400,6 +400,9 @@ func (st *stream) answer(resp *jsonrpc.Response) []byte {
 	if e.Code == 0 { // the SDK's way to say that something went wrong
 		st.s.log.Debug("a request failed", "error", resp.Error)
 		e = errInternal()
+		if errors.Is(resp.Error, context.Canceled) {
+			e.Message = "cancelled"
+		}
 	}
 	e.Message = cut(e.Message, maxMessage)
 	return envelope(id, "error", encode(e))
