@@ -56,24 +56,3 @@ func (b *builder) hierarchicalRules(doc *crewDoc, unknown bool) {
 		}
 	}
 }
-
-// concurrencyRules checks that what is to run at once can.
-func (b *builder) concurrencyRules(doc *crewDoc, unknown bool) {
-	c := b.crew
-	if unknown {
-		return
-	}
-	switch at := doc.MaxConcurrency; {
-	case !at.Set, c.Process == Parallel, c.Process == Sequential, c.Process == Consensual: // whose agents work at once
-	default:
-		b.warn(at.Pos, CodeNoEffect, "maxConcurrency: the "+string(c.Process)+" process does one task at a time", "")
-	}
-	if c.Process == Sequential || c.Process == Parallel {
-		return
-	}
-	for _, t := range c.Tasks {
-		if t.Async {
-			b.warn(t.Pos, CodeNoEffect, fmt.Sprintf("tasks.%s.asyncExecution is for the sequential process alone", t.Key), "")
-		}
-	}
-}
