@@ -201,7 +201,7 @@ func TestHostileReader(t *testing.T) {
 	w := serveHTTP(t, server.HTTPConfig{WriteTimeout: 300 * time.Millisecond}, server.Budgets{
 		ConcurrentRequests: 1, RequestBytes: 16 << 20, ResponseBytes: 32 << 20,
 	})
-	arguments := fmt.Sprintf(`"name":"echo","arguments":{"a":"%s"}`, strings.Repeat("x", 12<<20))
+	arguments := fmt.Sprintf(`"name":"echo","arguments":{"a":"%s"}`, strings.Repeat("x", 8<<20))
 	body := modernRequest("tools/call", arguments)
 	conn := w.raw("")
 	_ = conn.(*net.TCPConn).SetReadBuffer(4 << 10)
@@ -294,7 +294,8 @@ func TestTLS(t *testing.T) {
 // bare is a server without tools.
 func bare(t *testing.T) *server.Server {
 	t.Helper()
-	s, err := server.New(server.Config{Name: "t", Version: "1", Guard: guardOf(t)})
+	_, guard := guardOf(t)
+	s, err := server.New(server.Config{Name: "t", Version: "1", Guard: guard})
 	if err != nil {
 		t.Fatal(err)
 	}

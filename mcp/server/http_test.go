@@ -46,6 +46,7 @@ type web struct {
 	ended   chan error         // with what ended it
 	release chan struct{}      // one lets a call of wait return
 	callers chan string        // of whoami
+	change  func()             // the tools
 	stop    context.CancelFunc // the server
 	served  func() error       // waits for its end
 }
@@ -94,12 +95,21 @@ func serveHTTP(t testing.TB, cfg server.HTTPConfig, budgets server.Budgets) *web
 			return tools.Text("ok"), nil
 		}},
 	}
+	registry, guard := guardOf(t, offered...)
 	s, err := server.New(server.Config{
-		Name: "test", Version: "1", Guard: guardOf(t, offered...), Tools: []string{"echo", "wait", "whoami"}, Budgets: budgets,
+		Name: "test", Version: "1", Guard: guard, Tools: []string{"echo", "wait", "whoami", "extra"}, Budgets: budgets,
 		Logger: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	w.change = func() {
+		if !registry.Remove("extra") {
+			if err := registry.Add(webTool{name: "extra"}); err != nil {
+				t.Error(err)
+			}
+		}
+		s.Refresh()
 	}
 	w.http, err = s.ListenHTTP(t.Context(), cfg)
 	if err != nil {
@@ -125,7 +135,7 @@ func serveHTTP(t testing.TB, cfg server.HTTPConfig, budgets server.Budgets) *web
 }
 
 // guardOf is the way to some tools, all of them allowed.
-func guardOf(t testing.TB, offered ...webTool) *permission.Guard {
+func guardOf(t testing.TB, offered ...webTool) (*tools.Registry, *permission.Guard) {
 	t.Helper()
 	registry := new(tools.Registry)
 	for _, tool := range offered {
@@ -137,7 +147,7 @@ func guardOf(t testing.TB, offered ...webTool) *permission.Guard {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return permission.NewGuard(registry, policy, nil)
+	return registry, permission.NewGuard(registry, policy, nil)
 }
 
 // client is one that keeps no connection and trusts nobody.
