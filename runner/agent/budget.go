@@ -9,7 +9,8 @@ type Budget interface {
 	// Call is asked before each call of a tool that would be run. Where one of
 	// the calls of an answer is refused, none of them is run.
 	Call() error
-	// Spent is told what each request to a model used.
+	// Spent is told what each request to a model used, or is reckoned to have
+	// used where nobody measured it.
 	Spent(llm.Usage) error
 	// Delegate is asked before a coworker begins, with how many agents deep that
 	// is, from 1.
@@ -22,12 +23,12 @@ func overspent(err error) *TaskError {
 }
 
 // spent counts what a request used.
-func (r *run) spent(u llm.Usage) error {
-	r.out.Usage = r.out.Usage.Add(u)
+func (r *run) spent(req llm.Request, res llm.Response) error {
+	r.out.Usage = r.out.Usage.Add(res.Usage)
 	if r.in.Budget == nil {
 		return nil
 	}
-	if err := r.in.Budget.Spent(u); err != nil {
+	if err := r.in.Budget.Spent(llm.Used(req, res)); err != nil {
 		return overspent(err)
 	}
 	return nil

@@ -269,7 +269,7 @@ func (r *run) request(ctx context.Context, toolFree bool) (*llm.Response, error)
 		returned.Cost, returned.Currency, returned.CostSource = c.Amount.Float(), c.Currency, c.Source
 	}
 	r.emit(returned)
-	if err := r.spent(res.Usage); err != nil {
+	if err := r.spent(req, *res); err != nil {
 		return nil, err
 	}
 	return res, nil

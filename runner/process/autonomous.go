@@ -24,6 +24,9 @@ func autonomous(ctx context.Context, r *run) error {
 		budget = r.plan.Crew.Autonomous.Budget
 	}
 	m := &meter{limit: budget}
+	if err := m.Spent(r.asked["plan"]); err != nil {
+		return err
+	}
 	r.budget = m
 	ctx, cancel := context.WithTimeoutCause(ctx, budget.WallTime, &BudgetError{axisWallTime, budget.WallTime.String()})
 	defer cancel()

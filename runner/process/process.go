@@ -109,7 +109,8 @@ type TaskInput struct {
 type Budget interface {
 	// Call is asked before each call of a tool.
 	Call() error
-	// Spent is told what each request to a model used.
+	// Spent is told what each request to a model used, or is reckoned to have
+	// used where nobody measured it.
 	Spent(llm.Usage) error
 	// Delegate is asked before a coworker begins, with how many agents deep that
 	// is, from 1.

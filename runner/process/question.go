@@ -23,7 +23,11 @@ func (r *run) ask(ctx context.Context, q Question) (Answer, error) {
 	}
 	r.asked[q.Operation] = r.asked[q.Operation].Add(answer.Usage)
 	if r.budget != nil {
-		err = cmp.Or(r.budget.Spent(answer.Usage), err)
+		used := answer.Usage
+		if !used.Measured {
+			used = llm.Usage{Input: llm.EstimateTokens(len(q.Text)), Output: llm.EstimateTokens(len(answer.Text))}
+		}
+		err = cmp.Or(r.budget.Spent(used), err)
 	}
 	return answer, err
 }
