@@ -15,11 +15,22 @@ const recent = 50
 // the plan alone, never from what happened to be done first.
 type past struct {
 	walk int // counts the walks, which leave their number at the slots they come by
+
+	last *slot        // whose walk was the last
+	seen []TaskOutput // and what it came to
 }
 
 // outputs returns what s gets to see, in the plan's order. All that it waits for
-// has ended.
+// has ended. Tasks that wait for the same ones, as those of a wave do, share what
+// is returned.
 func (p *past) outputs(s *slot) []TaskOutput {
+	if p.last == nil || !slices.Equal(s.waits, p.last.waits) || !slices.Equal(s.needs, p.last.needs) {
+		p.last, p.seen = s, p.find(s)
+	}
+	return p.seen
+}
+
+func (p *past) find(s *slot) []TaskOutput {
 	p.walk++
 	var way furthest
 	visit := func(waits []*slot) {
@@ -38,7 +49,11 @@ func (p *past) outputs(s *slot) []TaskOutput {
 		if !w.among(s.needs) {
 			others++
 		}
-		visit(w.waits)
+		if w.lined { // the rest of what it waits for is behind that
+			visit([]*slot{w.after})
+		} else {
+			visit(w.waits)
+		}
 	}
 	// What s depends on and the walk did not come to is before all of that.
 	for _, n := range slices.Backward(s.needs) {
@@ -52,7 +67,7 @@ func (p *past) outputs(s *slot) []TaskOutput {
 			outputs = append(outputs, w.result.TaskOutput)
 		}
 	}
-	return outputs
+	return slices.Clip(outputs)
 }
 
 // furthest is a heap of slots, the last in the plan's order first.

@@ -76,7 +76,7 @@ func (r *run) workers() []*crew.Agent {
 // inLine has each task wait for the one before it.
 func (r *run) inLine() {
 	for i, s := range r.slots[:max(0, len(r.slots)-1)] {
-		r.slots[i+1].after = s
+		r.slots[i+1].after, r.slots[i+1].lined = s, true
 	}
 }
 

@@ -10,9 +10,10 @@ import "context"
 // them, had to wait for.
 func sequential(ctx context.Context, r *run) error {
 	var last *slot
+	async := false // a task before is asynchronous
 	for _, s := range r.slots {
-		s.after = last
-		if !s.task.Async {
+		s.after, s.lined = last, last != nil && !async
+		if async = async || s.task.Async; !s.task.Async {
 			last = s
 		}
 	}

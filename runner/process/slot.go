@@ -16,6 +16,7 @@ type slot struct {
 
 	needs []*slot // what it depends on: it is skipped unless all of them are completed
 	after *slot   // what the process puts before it besides, or nil
+	lined bool    // after waits, directly or not, for all of needs but itself
 	waits []*slot // both; as needs, each once and in the plan's order
 	next  []*slot // what waits for it
 	open  int     // how many of waits have not ended
