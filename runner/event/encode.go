@@ -233,6 +233,7 @@ var members = map[Kind][]member{
 		}},
 		reason,
 	},
+	AnswerKept: {{"reason", true, func(e *Event) any { return e.Reason }}},
 
 	ModelCalled: {operation, turn, model, provider},
 	ModelDelta:  {{"text", true, func(e *Event) any { return e.Text }}, turn},

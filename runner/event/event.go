@@ -46,6 +46,7 @@ const (
 	TaskAssigned  Kind = "task.assigned"  // an agent that hands tasks out has chosen who does one
 	TaskReviewed  Kind = "task.reviewed"  // and has judged what came of it
 	VoteCast      Kind = "vote.cast"      // an agent votes on what the others made of a task
+	AnswerKept    Kind = "answer.kept"    // of several answers to a task that of one agent is kept; the end of the attempt follows
 
 	ModelCalled   Kind = "model.called"
 	ModelDelta    Kind = "llm.delta"

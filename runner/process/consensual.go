@@ -140,7 +140,7 @@ func (j *jury) round(ctx context.Context, round int) ruling {
 // keep ends a round with an answer.
 func (j *jury) keep(v ruling, agent, why string) ruling {
 	v.agent, v.spent.Text, v.err = agent, j.answers[agent], nil
-	j.notice("the answer of agent %q is kept: %s", agent, why)
+	j.emit(event.Event{Kind: event.AnswerKept, Agent: agent, Reason: why})
 	return v
 }
 
@@ -309,14 +309,16 @@ func (j *jury) fallBack(ctx context.Context, v ruling, rounds int, answers []str
 			v.err = none
 			return v
 		}
-		return j.keep(v, chosen, fmt.Sprintf("%v; the manager decides: %s", none, why))
+		j.notice("%v; the manager decides", none)
+		return j.keep(v, chosen, oneLine("the manager decides: "+why))
 	}
 	best := j.outcome.best()
 	how := "it came closest"
 	if len(best) > 1 {
 		how = "it is the first of those that came closest"
 	}
-	return j.keep(v, j.prefer(best), fmt.Sprintf("%v; %s", none, how))
+	j.notice("%v; the answer that came closest is kept", none)
+	return j.keep(v, j.prefer(best), how)
 }
 
 // decision asks the manager which answer is to be kept.

@@ -129,7 +129,7 @@ func TestConsensualSequenceOfCalls(t *testing.T) {
 		"vote.cast write ann 1: more to the point for cem bob, 0.90",
 		"vote.cast write bob 1: more to the point for cem, 1.00",
 		"vote.cast write cem 1: more to the point for ann bob, 1.00",
-		`notice write  1: the answer of agent "cem" is kept: majority with 2 of 3 votes`,
+		"answer.kept write cem 1: majority with 2 of 3 votes",
 		"task.completed write cem 1 (true)",
 		"task.started sum  1",
 		"ann tries sum, 1", "bob tries sum, 1", "cem tries sum, 1",
@@ -137,7 +137,7 @@ func TestConsensualSequenceOfCalls(t *testing.T) {
 		"vote.cast sum ann 1: more to the point for bob, 1.00",
 		"vote.cast sum bob 1: none will do for , 0.00",
 		"vote.cast sum cem 1: more to the point for bob, 1.00",
-		`notice sum  1: the answer of agent "bob" is kept: majority with 2 of 2 votes`,
+		"answer.kept sum bob 1: majority with 2 of 2 votes",
 		"task.completed sum bob 1 (true)",
 	)
 	if w := res.Tasks[0]; w.Agent != "cem" || w.Text != "cem says 1" || w.Turns != 3 || w.ToolCalls != 6 || w.Usage.Input != 9 || w.File != "/out/f" {
@@ -260,11 +260,11 @@ func TestConsensualEnds(t *testing.T) {
 		{"who failed votes all the same", nil, "ann bob cem", "", "t", map[string][]string{"cem": {"!lost"}},
 			map[string][]string{"ann": {"bob"}, "bob": {"ann"}, "cem": {"bob ann"}}, "bob", "majority with 2 of 3 votes", 1, 3},
 		{"best score by the first in the crew", nil, "ann bob cem", "", "t", nil, circle(3), "ann",
-			"no agreement after 3 rounds: " + tie + "; it is the first of those that came closest", 3, 9},
+			"no agreement after 3 rounds: " + tie + "; the answer that came closest is kept\nit is the first of those that came closest", 3, 9},
 		{"best score by the one that the task names", nil, "ann bob cem", "", "t@bob", nil, circle(3), "bob", "it is the first of those that came closest", 3, 9},
 		{"best score", how(func(c *crew.ConsensusConfig) { c.Strategy, c.MaxRounds = crew.Unanimity, 1 }), "ann bob cem dov", "", "t", nil,
 			map[string][]string{"ann": {"dov"}, "bob": {"dov"}, "cem": {"bob"}, "dov": {"ann bob"}}, "dov",
-			"the answer of dov came first with 2 of 4 votes, which is not enough for unanimity; it came closest", 1, 4},
+			"the answer of dov came first with 2 of 4 votes, which is not enough for unanimity; the answer that came closest is kept\nit came closest", 1, 4},
 		{"failing is the rule", how(func(c *crew.ConsensusConfig) { c.Fallback, c.MaxRounds = crew.FailTask, 2 }), "ann bob cem", "", "t", nil, circle(2), "",
 			"no agreement after 2 rounds: " + tie, 2, 6},
 		{"nobody votes", how(func(c *crew.ConsensusConfig) { c.Fallback, c.MaxRounds = crew.FailTask, 1 }), "ann bob cem", "", "t", nil, nil, "",
@@ -273,7 +273,7 @@ func TestConsensualEnds(t *testing.T) {
 			map[string][]string{"ann": {"bob"}, "cem": {"bob"}}, "", "2 of 3 agents voted, which is below the quorum of 90%", 1, 3},
 		{"the manager decides, and neither answers nor votes", how(func(c *crew.ConsensusConfig) { c.Fallback, c.MaxRounds = crew.ManagerDecision, 1 }),
 			"dov ann bob cem", "dov", "t", nil, merge(circle(1), map[string][]string{"dov": {"cem"}}), "cem",
-			"no agreement after 1 round: " + tie + "; the manager decides: it is shorter", 1, 4},
+			"no agreement after 1 round: " + tie + "; the manager decides\nthe manager decides: it is shorter", 1, 4},
 		{"the manager decides when asked again", how(func(c *crew.ConsensusConfig) { c.Fallback, c.MaxRounds = crew.ManagerDecision, 1 }),
 			"ann bob cem dov", "dov", "t", nil, merge(circle(1), map[string][]string{"dov": {"?", "bob"}}), "bob", "the manager decides", 1, 5},
 		{"the manager can't be read", how(func(c *crew.ConsensusConfig) { c.Fallback, c.MaxRounds = crew.ManagerDecision, 1 }),
@@ -283,7 +283,7 @@ func TestConsensualEnds(t *testing.T) {
 			"ann bob cem dov", "dov", "t", nil, merge(circle(1), map[string][]string{"dov": {"!away"}}), "", "no decision of the manager: away", 1, 4},
 		{"two agents are tied, and no round is held for nothing", nil, "ann bob", "", "t", nil,
 			map[string][]string{"ann": {"bob 0.4"}, "bob": {"ann 0.9"}}, "ann",
-			"no agreement after 1 round: a tie between the answers of ann and bob; it came closest", 1, 2},
+			"no agreement after 1 round: a tie between the answers of ann and bob; the answer that came closest is kept\nit came closest", 1, 2},
 		{"two agents, of whom one is surer", how(func(c *crew.ConsensusConfig) { c.Strategy = crew.WeightedConsensus }), "ann bob", "", "t", nil,
 			map[string][]string{"ann": {"bob 0.5", "bob 0.4"}, "bob": {"ann 0.5", "ann 0.9"}}, "ann", "weightedConsensus with 0.90 of 1.30 by confidence", 2, 4},
 		{"a ballot is asked for again once", nil, "ann bob cem", "", "t", nil,
@@ -301,8 +301,11 @@ func TestConsensualEnds(t *testing.T) {
 			res, err := process.Run(t.Context(), process.Plan{
 				Crew: c, Runner: b, Questioner: b,
 				Events: event.NewStream("r", time.Now, eventtest.Sink(t), func(e event.Event) {
-					if e.Kind == event.Notice {
+					switch e.Kind {
+					case event.Notice:
 						notices = append(notices, e.Text)
+					case event.AnswerKept:
+						notices = append(notices, e.Reason)
 					}
 				}),
 			})
