@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"crewhost/crew"
 )
@@ -37,8 +37,8 @@ type deliverable struct {
 	plan   Plan
 	what   *crew.Deliverable // nil: nothing
 	schema json.RawMessage
-	valid  *jsonschema.Resolved // nil: any JSON
-	before Stamp                // of the file that a tool is to write, as the task began
+	valid  *jsonschema.Schema // nil: any JSON
+	before Stamp              // of the file that a tool is to write, as the task began
 }
 
 func newDeliverable(ctx context.Context, plan Plan, t *crew.Task) (*deliverable, error) {

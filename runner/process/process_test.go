@@ -374,7 +374,7 @@ func TestDeliverables(t *testing.T) {
 			"Sure: {\"no\":1}\n```json\n{\"id\": 725653563933458433}\n```", "{\"id\": 725653563933458433}\n", ""},
 		{"structured by a file", crew.Deliverable{Source: "structured_output", SchemaPath: text("s.json")}, `{"id":1}`, "{\"id\":1}\n", ""},
 		{"structured without a schema", crew.Deliverable{Source: "structured_output"}, `[1]`, "[1]\n", ""},
-		{"structured against its schema", crew.Deliverable{Source: "structured_output", SchemaInline: text(schema)}, `{"id":"x"}`, "", `want "integer"`},
+		{"structured against its schema", crew.Deliverable{Source: "structured_output", SchemaInline: text(schema)}, `{"id":"x"}`, "", `want integer`},
 		{"no JSON", crew.Deliverable{Source: "structured_output", SchemaInline: text(schema)}, `sorry`, "", "holds no JSON"},
 		{"no schema", crew.Deliverable{Source: "structured_output", SchemaInline: text(`{"type":3}`)}, `{}`, "", "no JSON Schema"},
 		{"no schema file", crew.Deliverable{Source: "structured_output", SchemaPath: text("gone.json")}, `{}`, "", "gone.json"},

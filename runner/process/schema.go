@@ -4,176 +4,160 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"net/url"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// maxSchema is how large a deliverable's schema may be, in bytes.
-const maxSchema = 1 << 20
+// Bounds on schemas and on what is said of a value that does not hold to one.
+const (
+	maxSchema = 1 << 20 // bytes
+	maxFaults = 10
+	maxFault  = 300 // characters of one
+)
 
-// resolve makes a JSON Schema (2020-12 or draft-07) ready to judge by. Its
-// references must be pointers into itself (#/…). One that leads back to itself
-// without going down in the value would never end, and is refused.
-func resolve(text string) (*jsonschema.Resolved, error) {
+// schemaURL is what a schema is called among its own references.
+const schemaURL = "urn:schema"
+
+// alone is a schema's loader: no other document is read for it.
+type alone struct{}
+
+// Load implements [jsonschema.URLLoader].
+func (alone) Load(string) (any, error) {
+	return nil, errors.New("a schema refers to nothing but itself")
+}
+
+// resolve makes a JSON Schema (2020-12 unless it says another draft) ready to
+// judge by. Formats count.
+func resolve(text string) (*jsonschema.Schema, error) {
 	if len(text) > maxSchema {
 		return nil, fmt.Errorf("it has %d bytes; at most %d are read", len(text), maxSchema)
 	}
-	var s jsonschema.Schema
-	if err := json.Unmarshal([]byte(text), &s); err != nil {
-		return nil, err
-	}
-	// What the validator has read is checked, not what was written: it takes
-	// "$Ref" for "$ref".
-	understood, err := json.Marshal(&s)
+	doc, err := decode(text)
 	if err != nil {
 		return nil, err
 	}
-	var root any
-	if err := json.Unmarshal(understood, &root); err != nil {
+	c := jsonschema.NewCompiler()
+	c.UseLoader(alone{})
+	c.AssertFormat()
+	if err := c.AddResource(schemaURL, doc); err != nil {
 		return nil, err
 	}
-	r := references{root: root, state: make(map[string]visit)}
-	if err := r.check("", root); err != nil {
+	s, err := c.Compile(schemaURL)
+	var invalid *jsonschema.SchemaValidationError
+	if errors.As(err, &invalid) {
+		return nil, faultsOf(invalid.Err)
+	}
+	if err != nil {
 		return nil, err
 	}
-	return s.Resolve(nil)
+	return s, circular(s)
 }
 
-// validate judges a JSON text. The schema's own numbers are 64-bit floats, so
-// those of the value are too; the text that is kept has every digit.
-func validate(s *jsonschema.Resolved, text string) error {
-	var value any
-	if err := json.Unmarshal([]byte(text), &value); err != nil {
+// circular reports that a schema leads back to itself for a value of some kind:
+// no answer could hold to it.
+func circular(s *jsonschema.Schema) error {
+	for _, value := range []any{nil, false, json.Number("0"), "", []any{}, map[string]any{}} {
+		var invalid *jsonschema.ValidationError
+		if errors.As(s.Validate(value), &invalid) && hasCycle(invalid) {
+			return fmt.Errorf("a reference in it leads back to itself: %w", faultsOf(invalid))
+		}
+	}
+	return nil
+}
+
+func hasCycle(e *jsonschema.ValidationError) bool {
+	if _, ok := e.ErrorKind.(*kind.RefCycle); ok {
+		return true
+	}
+	return slices.ContainsFunc(e.Causes, hasCycle)
+}
+
+// validate judges a JSON text, whose numbers count to the last digit. What its
+// error says is all that is wrong with it, as far as it is not too much.
+func validate(s *jsonschema.Schema, text string) error {
+	value, err := decode(text)
+	if err != nil {
 		return err
 	}
-	return s.Validate(value)
+	return faultsOf(s.Validate(value))
 }
 
-type visit int
+// maxExponent is beyond what numbers of any use have. What reckons exactly with
+// larger ones takes memory without end.
+const maxExponent = 400
 
-const (
-	visiting visit = iota + 1
-	visited
-)
-
-// references finds references that lead in a circle.
-type references struct {
-	root  any
-	state map[string]visit // by JSON pointer
+// decode reads JSON with its numbers as they are written.
+func decode(text string) (any, error) {
+	dec := json.NewDecoder(strings.NewReader(text))
+	dec.UseNumber()
+	for {
+		token, err := dec.Token()
+		if err != nil {
+			break // what is wrong, if anything, is found below
+		}
+		if n, ok := token.(json.Number); ok && exponent(n.String()) > maxExponent {
+			return nil, fmt.Errorf("the number %s is out of range", shorten(n.String(), 40))
+		}
+	}
+	value, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("it is not JSON: %w", err)
+	}
+	return value, nil
 }
 
-// check follows every schema in value, which stands at the pointer at.
-func (r *references) check(at string, value any) error {
-	switch v := value.(type) {
-	case map[string]any:
-		if err := r.follow(at, v); err != nil {
-			return err
-		}
-		for _, k := range slices.Sorted(maps.Keys(v)) {
-			switch k {
-			case "const", "enum", "default", "examples": // values, not schemas
-				continue
-			}
-			if err := r.check(at+"/"+escape(k), v[k]); err != nil {
-				return err
-			}
-		}
-	case []any:
-		for i, e := range v {
-			if err := r.check(at+"/"+strconv.Itoa(i), e); err != nil {
-				return err
-			}
-		}
+// exponent is the exponent of a number, without its sign.
+func exponent(number string) int {
+	i := strings.IndexAny(number, "eE")
+	if i < 0 {
+		return 0
 	}
-	return nil
+	n, err := strconv.Atoi(strings.TrimLeft(number[i+1:], "+-"))
+	if err != nil {
+		return math.MaxInt
+	}
+	return n
 }
 
-// follow visits the schema at a pointer and all that judge the same value as it.
-func (r *references) follow(at string, schema map[string]any) error {
-	switch r.state[at] {
-	case visited:
-		return nil
-	case visiting:
-		return fmt.Errorf("the reference at #%s leads back to itself", at)
+// faultsOf makes one error of all that a validator found wrong.
+func faultsOf(err error) error {
+	var invalid *jsonschema.ValidationError
+	if !errors.As(err, &invalid) {
+		return err
 	}
-	r.state[at] = visiting
-	for _, next := range beside(at, schema) {
-		if err := r.followPointer(next); err != nil {
-			return err
-		}
+	all := faults(invalid)
+	text := strings.Join(all[:min(len(all), maxFaults)], "; ")
+	if n := len(all) - maxFaults; n > 0 {
+		text += fmt.Sprintf("; and %d more faults", n)
 	}
-	if _, ok := schema["$dynamicRef"].(string); ok {
-		return errors.New("$dynamicRef is not supported")
-	}
-	if _, ok := schema["$id"].(string); ok && at != "" {
-		return errors.New("$id is supported at the root alone")
-	}
-	if ref, ok := schema["$ref"].(string); ok {
-		target, local := strings.CutPrefix(ref, "#")
-		target, err := url.PathUnescape(target)
-		if err != nil || !local || target != "" && target[0] != '/' {
-			return fmt.Errorf("$ref %.100q is no pointer into the schema (#/…)", ref)
-		}
-		if err := r.followPointer(target); err != nil {
-			return err
-		}
-	}
-	r.state[at] = visited
-	return nil
+	return errors.New(text)
 }
 
-// followPointer visits the schema at a pointer. One that points nowhere is for
-// the validator to report.
-func (r *references) followPointer(pointer string) error {
-	value := r.root
-	for _, step := range strings.Split(pointer, "/")[1:] {
-		step = strings.NewReplacer("~1", "/", "~0", "~").Replace(step)
-		switch v := value.(type) {
-		case map[string]any:
-			value = v[step]
-		case []any:
-			i, err := strconv.Atoi(step)
-			if err != nil || i < 0 || i >= len(v) {
-				return nil
-			}
-			value = v[i]
-		default:
-			return nil
-		}
+// faults are what is wrong, each with its place in the value. That a value fits
+// none of several schemas is one fault.
+func faults(e *jsonschema.ValidationError) []string {
+	at := ""
+	for _, step := range e.InstanceLocation {
+		at += "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(step)
 	}
-	schema, ok := value.(map[string]any)
-	if !ok {
-		return nil
+	if at != "" {
+		at += ": "
 	}
-	return r.follow(pointer, schema)
+	if len(e.Causes) == 0 {
+		return []string{at + shorten(oneLine(e.DetailedOutput().Error.String()), maxFault)}
+	}
+	var all []string
+	for _, cause := range e.Causes {
+		all = append(all, faults(cause)...)
+	}
+	switch e.ErrorKind.(type) {
+	case *kind.AnyOf, *kind.OneOf:
+		return []string{at + "it fits none of the alternatives (" + shorten(strings.Join(all, "; or "), maxFault) + ")"}
+	}
+	return all
 }
-
-// beside are the pointers of the schemas within one that judge the same value.
-func beside(at string, schema map[string]any) []string {
-	var out []string
-	for _, k := range []string{"allOf", "anyOf", "oneOf"} {
-		list, _ := schema[k].([]any)
-		for i := range list {
-			out = append(out, at+"/"+k+"/"+strconv.Itoa(i))
-		}
-	}
-	for _, k := range []string{"not", "if", "then", "else"} {
-		if schema[k] != nil {
-			out = append(out, at+"/"+k)
-		}
-	}
-	for _, k := range []string{"dependentSchemas", "dependencies"} {
-		m, _ := schema[k].(map[string]any)
-		for _, name := range slices.Sorted(maps.Keys(m)) {
-			out = append(out, at+"/"+k+"/"+escape(name))
-		}
-	}
-	return out
-}
-
-func escape(step string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(step) }
