@@ -3,6 +3,9 @@ package process
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,6 +53,64 @@ func TestAnErrorOfTheProcessEndsTheRun(t *testing.T) {
 	}
 	if diff := cmp.Diff([]State{Completed, Stopped, NotRun, NotRun}, states); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// What a task sees is, whatever the way it is found, what it depends on and the
+// latest of the others among all that it waits for.
+func TestWhatATaskSees(t *testing.T) {
+	for seed := range uint64(30) {
+		rnd := rand.New(rand.NewPCG(seed, 0))
+		c := &crew.Crew{Agents: []*crew.Agent{{Key: "a"}}, Process: crew.Sequential}
+		if seed%3 == 0 {
+			c.Process = crew.Parallel
+		}
+		for i := range 150 {
+			task := &crew.Task{Key: fmt.Sprint(i), Async: seed%2 == 0 && rnd.IntN(4) == 0}
+			for range min(i, rnd.IntN(4)) {
+				task.Dependencies = append(task.Dependencies, crew.Text{V: fmt.Sprint(rnd.IntN(i)), Set: true})
+			}
+			c.Tasks = append(c.Tasks, task)
+		}
+		r := newRun(Plan{Crew: c}, c.Tasks)
+		stopped, stop := context.WithCancel(t.Context())
+		stop() // so that the slots are arranged, and nothing begins
+		if err := processOf(c.Process)(stopped, r); err != nil {
+			t.Fatal(err)
+		}
+		var p past
+		for _, s := range r.slots {
+			behind := map[*slot]bool{}
+			var walk func(*slot)
+			walk = func(s *slot) {
+				for _, w := range s.waits {
+					if !behind[w] {
+						behind[w] = true
+						walk(w)
+					}
+				}
+			}
+			walk(s)
+			var want []string
+			others := 0
+			for _, b := range slices.Backward(r.slots) {
+				if need := slices.Contains(s.needs, b); behind[b] && (need || others < recent) {
+					want = append(want, b.task.Key)
+					if !need {
+						others++
+					}
+				}
+			}
+			slices.Reverse(want)
+			var got []string
+			for _, o := range p.outputs(s) {
+				got = append(got, o.Task)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Fatalf("%s %d, task %s: %s", c.Process, seed, s.task.Key, diff)
+			}
+			s.result.State = Completed
+		}
 	}
 }
 
