@@ -81,7 +81,7 @@ func (m *meter) spawn() {
 	m.spawns++
 }
 
-// mayspawn is an error where no specialist is left.
+// maySpawn is an error where no specialist is left.
 func (m *meter) maySpawn() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
