@@ -147,21 +147,23 @@ func chargeable(err error) bool {
 }
 
 // priceOf finds the price of a model: by the name that it was asked by, with its
-// provider before it ("groq/llama-4") and without, then by the name that the
+// provider before it ("groq/llama-4") or without, or else by the name that the
 // vendor gives it. An exact name goes before patterns, and of these the longest.
 func priceOf(prices []config.Price, p config.Profile, asked, reported string) (llm.Price, bool) {
 	if asked == "" {
 		asked = p.Model
 	}
-	for _, name := range []string{p.Provider + "/" + asked, asked, reported} {
+	for _, names := range [][]string{{p.Provider + "/" + asked, asked}, {reported}} {
 		best := -1
-		for i, price := range prices {
-			switch {
-			case name == "" || !llm.MatchModel(price.Pattern, name):
-			case price.Pattern == name:
-				return rates(price), true
-			case best < 0 || len(price.Pattern) > len(prices[best].Pattern):
-				best = i
+		for _, name := range names {
+			for i, price := range prices {
+				switch {
+				case name == "" || !llm.MatchModel(price.Pattern, name):
+				case price.Pattern == name:
+					return rates(price), true
+				case best < 0 || len(price.Pattern) > len(prices[best].Pattern):
+					best = i
+				}
 			}
 		}
 		if best >= 0 {

@@ -54,6 +54,9 @@ func (h *Host) Judge(loaded *crew.Crew, loadErr error, inputs crew.Inputs) Verdi
 		v.Warnings = append(v.Warnings, crew.Issue{Code: CodeUnused, Message: fmt.Sprintf("the variable %q is given and not used", name)})
 	}
 	v.Warnings = append(v.Warnings, h.models.vendors(loaded)...)
+	issues, changes := h.models.judgeModels(loaded)
+	v.Issues = append(v.Issues, issues...)
+	v.Warnings = append(v.Warnings, changes...)
 	v.Issues = append(v.Issues, h.unmounted(loaded)...)
 	v.Issues = append(v.Issues, h.deliverables(loaded.Expand(inputs))...)
 	unsupported, without := unsupported(loaded)
@@ -96,11 +99,6 @@ func unsupported(c *crew.Crew) (issues, warnings crew.Issues) {
 	}
 	if len(c.Links) > 0 {
 		without(file, "links: this version has no hub between crews")
-	}
-	for _, l := range modelsOf(c) {
-		if l.Cache != nil {
-			without(l.Pos, "cache: this version does not ask for prompt caching")
-		}
 	}
 	for _, m := range c.Mounts {
 		if id, _, ok := strings.Cut(m.V, "|"); ok {

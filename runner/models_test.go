@@ -17,6 +17,13 @@ func (noCredentials) Resolve(context.Context, secret.Ref) (secret.Value, error) 
 	return secret.Value{}, nil
 }
 
+// keyring has a key for everything.
+type keyring struct{}
+
+func (keyring) Resolve(context.Context, secret.Ref) (secret.Value, error) {
+	return secret.New("key"), nil
+}
+
 // A profile's model takes references in schemas of tools unless the profile says
 // that its server doesn't.
 func TestDialectOfAProfile(t *testing.T) {

@@ -4,13 +4,32 @@ import (
 	"slices"
 
 	"crewhost/crew"
+	"crewhost/runner/agent"
 )
 
-// profilesOf returns the profiles that a run of the crew is sure, or free, to use,
-// sorted; the default one, "", only where some request has no other. Which agents
-// do a task, and who is asked besides, is the process's business.
-func profilesOf(c *crew.Crew) []string {
-	p := profiles{crew: c}
+// ask is a request that a run is sure, or free, to put to a model.
+type ask struct {
+	task  *crew.Task  // nil: beside the tasks
+	agent *crew.Agent // nil: the crew's own request
+	// levels are the overrides of the profile, from the widest to the narrowest.
+	levels []*crew.LLM
+}
+
+// asksOf returns the requests of a run, one for each way in which a model can be
+// chosen. Which agents do a task, and who is asked besides, is the process's
+// business.
+func asksOf(c *crew.Crew) []ask {
+	var asks []ask
+	add := func(t *crew.Task, a *crew.Agent) {
+		levels := []*crew.LLM{c.LLM}
+		if a != nil {
+			levels = append(levels, a.LLM)
+		}
+		if t != nil {
+			levels = append(levels, t.LLM)
+		}
+		asks = append(asks, ask{t, a, levels})
+	}
 	manager := c.Agent(c.ManagerAgent.V)
 	var workers []*crew.Agent
 	for _, a := range c.Agents {
@@ -21,40 +40,34 @@ func profilesOf(c *crew.Crew) []string {
 	all := c.Process == crew.Hierarchical || c.Process == crew.Consensual || c.Process == crew.Autonomous
 	for _, t := range c.Tasks {
 		if a := c.Agent(t.Agent.V); a != nil && !all {
-			p.add(t.LLM, a.LLM)
+			add(t, a)
 			continue
 		}
 		for _, a := range workers {
-			p.add(t.LLM, a.LLM)
+			add(t, a)
 		}
 	}
 	switch c.Process {
 	case crew.Consensual: // who votes, and who decides
 		for _, a := range workers {
-			p.add(a.LLM)
+			add(nil, a)
 		}
 	case crew.Autonomous: // the planner and its specialists
-		p.add()
+		add(nil, nil)
 	}
 	if manager != nil {
-		p.add(manager.LLM)
+		add(nil, manager)
 	}
-	slices.Sort(p.ids)
-	return slices.Compact(p.ids)
+	return asks
 }
 
-type profiles struct {
-	crew *crew.Crew
-	ids  []string
-}
-
-// add adds the profile of a request with these overrides, the narrowest first.
-func (p *profiles) add(overrides ...*crew.LLM) {
-	id := ""
-	for _, l := range append(overrides, p.crew.LLM) {
-		if id == "" && l != nil {
-			id = l.Profile.V
-		}
+// profilesOf returns the profiles that a run of the crew is sure, or free, to use,
+// sorted; the default one, "", only where some request has no other.
+func profilesOf(c *crew.Crew) []string {
+	var ids []string
+	for _, a := range asksOf(c) {
+		ids = append(ids, agent.Elect(a.levels...))
 	}
-	p.ids = append(p.ids, id)
+	slices.Sort(ids)
+	return slices.Compact(ids)
 }

@@ -64,6 +64,9 @@ func Find(name string) (Provider, bool) {
 // All returns the table, in its order.
 func All() []Provider { return table() }
 
+// StatesCost reports whether the vendor's answers say what they cost.
+func (p Provider) StatesCost() bool { return p.billed != "" }
+
 // Overrides are what the settings know better of a profile's capabilities. Empty
 // fields leave the row as it is.
 type Overrides struct {
