@@ -15,7 +15,8 @@ import (
 // (I3, I7). It returns nil when in has ended and what was read is answered, or
 // Grace has passed (I6); the cause of ctx when that ends, and an error when in or
 // out fails, after which calls are cancelled at once. In any case it waits for
-// them, no longer than Grace.
+// them, no longer than Grace. Where out fails because the client is gone, in ends
+// as well, and that is no error.
 //
 // A Read or Write that is stuck when all is over can only be ended by closing: in
 // and out are closed then, if they can be, and are left alone otherwise.
@@ -26,10 +27,11 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 	reading.Go(func() { read <- st.read(ctx, in) })
 
 	var err error
+	var writing bool // whether that is what failed
 	select {
 	case err = <-read:
 	case err = <-st.broken:
-		err = fmt.Errorf("writing to the client: %w", err)
+		err, writing = fmt.Errorf("writing to the client: %w", err), true
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
@@ -45,11 +47,26 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 			st.wait(grace / 10)
 		}
 	}
+	if writing && ended(read, grace/10) {
+		err = nil // the client has gone, and out was the first to tell
+	}
 	if c, ok := in.(io.Closer); ok && err != nil {
 		_ = c.Close()
 	}
 	join(&reading, grace/10)
 	return err
+}
+
+// ended reports whether in ends within patience.
+func ended(read <-chan error, patience time.Duration) bool {
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case err := <-read:
+		return err == nil
+	case <-timer.C:
+		return false
+	}
 }
 
 // join waits for a group, but no longer than patience.

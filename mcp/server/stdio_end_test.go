@@ -168,7 +168,7 @@ func TestCancellation(t *testing.T) {
 	}
 }
 
-// broken fails after so many bytes.
+// broken fails after so many bytes. Before it fails to read, all else has come to rest.
 type broken struct{ left int }
 
 var errBroken = errors.New("broken pipe")
@@ -180,7 +180,10 @@ func (b *broken) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (b *broken) Read(p []byte) (int, error) { return 0, errBroken }
+func (b *broken) Read([]byte) (int, error) {
+	synctest.Wait()
+	return 0, errBroken
+}
 
 // I6: where in or out fails, calls are cancelled at once and the failure is told.
 func TestFailureOfThePipe(t *testing.T) {
