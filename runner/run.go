@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"time"
@@ -142,12 +143,15 @@ func (q questioner) Ask(ctx context.Context, in process.Question) (process.Answe
 // deliverer leaves deliverables in the mounts.
 type deliverer struct{ fs *mount.FS }
 
-// Deliver implements [process.Deliverer].
-func (d deliverer) Deliver(ctx context.Context, path string, content []byte) error {
+// Deliver implements [process.Deliverer]. Folders that are missing are made.
+func (d deliverer) Deliver(ctx context.Context, name string, content []byte) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
-	return d.fs.WriteFile(path, content)
+	if err := d.fs.MkdirAll(path.Dir(path.Clean(name))); err != nil {
+		return err
+	}
+	return d.fs.WriteFile(name, content)
 }
 
 // Stamp implements [process.Deliverer].

@@ -52,10 +52,10 @@ func textCalls(text string) (calls []textCall, prose string) {
 			break
 		}
 		at += i
-		switch c := text[at]; {
-		case c == '`', c == '~':
+		switch text[at] {
+		case '`', '~':
 			at = afterQuoted(text, at)
-		case c == '>':
+		case '>':
 			at++
 			if startsLine(text, at-1) {
 				at = endOfLine(text, at)

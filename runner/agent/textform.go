@@ -27,13 +27,10 @@ func broken(n int, format string, args ...any) ([]textCall, int) {
 // blank is the white space at the beginning of a text, in bytes.
 func blank(text string) int { return len(text) - len(strings.TrimLeft(text, " \t\r\n")) }
 
-// callTags are the tags around a call in JSON.
-var callTags = []string{"tool_call", "tool_calls", "function_call"}
-
 // jsonCall reads <tool_call>{…}</tool_call>. The end tag may be missing where the
 // text ends: servers take it for the end of the answer and leave it out.
 func jsonCall(text string) ([]textCall, int) {
-	for _, tag := range callTags {
+	for _, tag := range []string{"tool_call", "tool_calls", "function_call"} {
 		body, ok := strings.CutPrefix(text, "<"+tag+">")
 		if !ok {
 			continue
