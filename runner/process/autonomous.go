@@ -85,11 +85,10 @@ func (p *planner) see(ctx context.Context, s *slot) error {
 		s.budget = deeper{p.meter, len(tries)}
 		again, err := s.try(ctx, attempt{by: agent, sections: handedOn(tries), again: func(err error) bool {
 			tries = append(tries, failedTry{agent, err, s.result.Text})
-			var hands bool
-			hands, stays = p.handsOn(s, tries)
-			return hands
+			stays = p.stays(s, tries)
+			return stays == nil
 		}})
-		if stays != nil {
+		if stays != nil && !errors.Is(err, stays) {
 			s.result.Err = fmt.Errorf("%w; it is not handed on: %w", err, stays)
 		}
 		if !again {
@@ -107,19 +106,19 @@ func ends(err error) error {
 	return nil
 }
 
-// handsOn reports whether a task is handed on after its last try. The error is
-// why the budget does not let it.
-func (p *planner) handsOn(s *slot, tries []failedTry) (bool, error) {
+// stays is why a task is not handed on after its last try, or nil.
+func (p *planner) stays(s *slot, tries []failedTry) error {
 	last := tries[len(tries)-1]
 	var budget *BudgetError
 	switch {
-	case errors.As(last.err, &budget), s.work.fault != nil, !last.agent.AllowDelegation:
-		return false, nil
+	case errors.As(last.err, &budget), s.work.fault != nil: // which nobody else can mend
+		return last.err
+	case !last.agent.AllowDelegation:
+		return fmt.Errorf("agent %q does not delegate (allowDelegation)", last.agent.Key)
 	case len(p.untried(tries)) == 0 && p.meter.maySpawn() != nil:
-		return false, nil
+		return errors.New("nobody is left who has not tried it, and no specialist")
 	}
-	err := p.meter.Delegate(len(tries))
-	return err == nil, err
+	return p.meter.Delegate(len(tries))
 }
 
 // handedOn is what an agent is told of the tries before its own.

@@ -183,8 +183,8 @@ func TestHandingOn(t *testing.T) {
 		err    string
 		axis   string
 	}{
-		{"who may not delegate keeps it", func(c *crew.Crew) { c.Agents[0].AllowDelegation = false }, []string{takeA, takeB}, 1, `task "t" failed: the tide`, ""},
-		{"nobody is left", func(c *crew.Crew) { c.Autonomous.Budget.Spawns = 0 }, []string{takeA, takeB}, 2, `task "t" failed: the tide`, ""},
+		{"who may not delegate keeps it", func(c *crew.Crew) { c.Agents[0].AllowDelegation = false }, []string{takeA, takeB}, 1, `is out; it is not handed on: agent "a" does not delegate`, ""},
+		{"nobody is left", func(c *crew.Crew) { c.Autonomous.Budget.Spawns = 0 }, []string{takeA, takeB}, 2, "it is not handed on: nobody is left who has not tried it", ""},
 		{"specialists are left", nil, []string{takeA, takeB, spawn, spawn, spawn}, 5,
 			"it is not handed on: the budget is used up: autonomous.budget.depth (4)", "depth"},
 		{"once at most", func(c *crew.Crew) { c.Autonomous.Budget.Depth = 1 }, []string{takeA, takeB}, 2, "autonomous.budget.depth (1)", "depth"},
