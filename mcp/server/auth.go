@@ -81,12 +81,13 @@ func invalidToken(format string, args ...any) *denial {
 	return &denial{http.StatusUnauthorized, "invalid_token", fmt.Sprintf(format, args...)}
 }
 
-// authenticate finds out who sent r. The error is a *denial.
-func (a *authenticator) authenticate(r *http.Request) (identity, error) {
+// authenticate finds out who sent a request with these headers. The error is a
+// *denial, or [errKeys].
+func (a *authenticator) authenticate(ctx context.Context, h http.Header) (identity, error) {
 	if a.open() {
 		return identity{}, nil
 	}
-	token, err := bearer(r.Header.Values("Authorization"))
+	token, err := bearer(h.Values("Authorization"))
 	if err != nil {
 		return identity{}, err
 	}
@@ -96,7 +97,7 @@ func (a *authenticator) authenticate(r *http.Request) (identity, error) {
 	if a.resource == nil {
 		return identity{}, invalidToken("the token is not known")
 	}
-	return a.verify(r.Context(), token)
+	return a.verify(ctx, token)
 }
 
 // named compares the token with each of those there are, in a time that tells

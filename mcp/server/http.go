@@ -13,7 +13,7 @@ import (
 )
 
 // A Handler serves one endpoint, to clients of both eras, with what guards it.
-// Whoever made it closes it.
+// Whoever made it shuts it down.
 //
 // A request goes no further than its first fault: the name that it calls the
 // server by and its origin are looked at before anything else, then who sent it,
@@ -71,16 +71,10 @@ func (h *Handler) drain() {
 	h.streams.close()
 }
 
-// Close ends all streams and sessions, cancels the calls of the latter, and waits
-// for them as long as [Budgets.Grace] says. The calls of clients without a session
-// end with their requests.
-func (h *Handler) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), h.budgets.Grace)
-	defer cancel()
-	return h.close(ctx)
-}
-
-func (h *Handler) close(ctx context.Context) error {
+// Shutdown ends all streams and sessions, cancels what is called in the latter, and
+// waits for it until ctx ends. The calls of clients without a session end with their
+// requests.
+func (h *Handler) Shutdown(ctx context.Context) error {
 	h.drain()
 	err := h.sessions.close(ctx)
 	patience := h.budgets.Grace

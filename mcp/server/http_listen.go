@@ -95,10 +95,10 @@ func (h *HTTP) Serve(ctx context.Context) error {
 	serving.Go(func() { ended <- h.server.Serve(h.listener) })
 	defer serving.Wait()
 
+	var broken error
 	select {
 	case err := <-ended:
-		cancel()
-		return fmt.Errorf("serving on %s: %w", h.Addr(), errors.Join(err, h.server.Close(), h.handler.Close()))
+		broken = fmt.Errorf("serving on %s: %w", h.Addr(), err)
 	case <-ctx.Done():
 	}
 	h.handler.drain()
@@ -110,17 +110,15 @@ func (h *HTTP) Serve(ctx context.Context) error {
 	cancel()
 	grace, done = context.WithTimeout(context.WithoutCancel(ctx), h.handler.budgets.Grace)
 	defer done()
-	if err := errors.Join(h.handler.close(grace), h.server.Shutdown(grace)); err != nil {
+	if err := errors.Join(h.handler.Shutdown(grace), h.server.Shutdown(grace)); err != nil {
 		h.log.Warn("calls did not end though they were cancelled")
 	}
 	_ = h.server.Close()
-	return nil
+	return broken
 }
 
 // Close gives the port back, where Serve was never called.
-func (h *HTTP) Close() error {
-	return errors.Join(h.listener.Close(), h.handler.Close())
-}
+func (h *HTTP) Close() error { return h.listener.Close() }
 
 // loadTLS reads a certificate and its key. Its errors name the file at fault.
 func loadTLS(certFile, keyFile string) (*tls.Config, error) {

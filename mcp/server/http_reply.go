@@ -13,10 +13,11 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-const eventStream = "text/event-stream"
-
-// keepaliveComment is a sign of life that clients pass over.
-var keepaliveComment = []byte(": keepalive\n\n")
+const (
+	eventStream = "text/event-stream"
+	// signOfLife is a comment, which clients pass over.
+	signOfLife = ": keepalive\n\n"
+)
 
 // A reply is the answer to one request. Each piece of it must be taken within the
 // timeout, so that who doesn't read does not keep others waiting; an answer that is
@@ -145,7 +146,7 @@ func (r *reply) live(every time.Duration) {
 			return
 		}
 		r.extend()
-		if _, err := r.w.Write(keepaliveComment); err == nil && r.rc.Flush() == nil {
+		if _, err := r.w.Write([]byte(signOfLife)); err == nil && r.rc.Flush() == nil {
 			timer.Reset(every)
 		}
 	})

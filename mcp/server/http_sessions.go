@@ -187,14 +187,14 @@ type lifeKey struct{}
 // withLife has the calls of a session end with it: the SDK keeps the values of the
 // context that a session began with, and not its end.
 func withLife(next mcp.MethodHandler) mcp.MethodHandler {
-	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) { //nolint:contextcheck // two contexts end one call
 		life, ok := ctx.Value(lifeKey{}).(context.Context)
 		if !ok {
 			return next(ctx, method, req)
 		}
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
-		defer context.AfterFunc(life, func() { cancel(context.Cause(life)) })()
+		defer context.AfterFunc(life, func() { cancel(context.Cause(life)) })() //nolint:contextcheck // as above
 		return next(ctx, method, req)
 	}
 }

@@ -46,13 +46,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		health(w, r, !h.draining.Load())
 		return
 	}
+	ctx := r.Context()
 	x := &visit{Handler: h, r: r, reply: newReply(w, h.cfg.WriteTimeout), began: time.Now()}
 	x.end = x.reply.end
 	x.name(w.Header())
 	if x.allowed(w.Header()) {
-		x.serve()
+		x.serve(ctx)
 	}
-	x.record(x.end())
+	x.record(ctx, x.end())
 }
 
 // saneRequestID is what may be taken over into a log.
@@ -69,7 +70,7 @@ func (x *visit) name(answer http.Header) {
 }
 
 // record logs the request: never what was asked with it.
-func (x *visit) record(status int) {
+func (x *visit) record(ctx context.Context, status int) {
 	attrs := []slog.Attr{
 		slog.String("request", x.id),
 		slog.String("http", x.r.Method),
@@ -82,7 +83,7 @@ func (x *visit) record(status int) {
 			attrs = append(attrs, slog.String(a.key, a.value[:min(len(a.value), maxSubject)]))
 		}
 	}
-	x.log.LogAttrs(x.r.Context(), slog.LevelInfo, "request", attrs...)
+	x.log.LogAttrs(ctx, slog.LevelInfo, "request", attrs...)
 }
 
 func (x *visit) refuse(r *refusal) {
@@ -160,7 +161,7 @@ func allowedHeaders(asked []string) string {
 var paramHeader = regexp.MustCompile(`(?i)^mcp-param-[a-z0-9_.-]+$`)
 
 // serve answers a request that is allowed.
-func (x *visit) serve() {
+func (x *visit) serve(ctx context.Context) {
 	switch path := x.r.URL.Path; {
 	case slices.Contains(x.metadata, path):
 		x.auth.serveMetadata(x.reply, x.r)
@@ -170,7 +171,7 @@ func (x *visit) serve() {
 		return
 	}
 	var err error
-	if x.who, err = x.auth.authenticate(x.r); err != nil {
+	if x.who, err = x.auth.authenticate(ctx, x.r.Header); err != nil {
 		if errors.Is(err, errKeys) {
 			x.log.Warn("tokens can't be checked", "request", x.id, "error", err)
 		}
@@ -188,11 +189,11 @@ func (x *visit) serve() {
 	}
 	switch {
 	case x.r.Method == http.MethodPost:
-		x.post(modern)
+		x.post(ctx, modern)
 	case modern:
 		methodNotAllowed(x.reply, "POST")
 	case x.r.Method == http.MethodGet:
-		x.get()
+		x.get(ctx)
 	case x.r.Method == http.MethodDelete:
 		x.delete()
 	default:
@@ -218,7 +219,7 @@ func (x *visit) era() (modern bool, refused *refusal) {
 }
 
 // post takes one message.
-func (x *visit) post(modern bool) {
+func (x *visit) post(ctx context.Context, modern bool) {
 	if refused := checkContent(x.r.Header); refused != nil {
 		x.refuse(refused)
 		return
@@ -238,12 +239,12 @@ func (x *visit) post(modern bool) {
 		x.refuse(refused)
 		return
 	}
-	holdConnection(x.r.Context())
+	holdConnection(ctx)
 	x.reply.id, x.reply.call = x.msg.id, x.msg.call()
 	if modern || x.msg.modern {
-		x.postModern()
+		x.postModern(ctx)
 	} else {
-		x.postLegacy()
+		x.postLegacy(ctx)
 	}
 }
 
@@ -272,19 +273,19 @@ func (x *visit) accepted() { x.reply.WriteHeader(http.StatusAccepted) }
 
 // postModern answers a message of the era without sessions: the request is all
 // there is, and when the client leaves it, its call is cancelled.
-func (x *visit) postModern() {
+func (x *visit) postModern(ctx context.Context) {
 	switch {
 	case x.msg.unheard():
 		x.accepted()
 	case !x.msg.call():
-		x.forward(x.r.Context(), x.modern, x.reply)
+		x.forward(ctx, x.modern, x.reply)
 	case x.crowded():
 		x.refuse(busy())
 	case x.msg.method == listenMethod:
-		x.stream(x.modern)
+		x.stream(ctx, x.modern)
 	default:
 		x.reply.live(x.budgets.Keepalive)
-		x.forward(x.r.Context(), x.modern, x.reply)
+		x.forward(ctx, x.modern, x.reply)
 	}
 }
 
@@ -300,8 +301,8 @@ func (x *visit) crowded() bool {
 
 // stream serves a stream that stays open until the client leaves, does not keep
 // up, or the server ends.
-func (x *visit) stream(to http.Handler) {
-	ctx, cancel := context.WithCancelCause(x.r.Context())
+func (x *visit) stream(ctx context.Context, to http.Handler) {
+	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer x.streams.add(x.r, cancel)()
 	q := newQueue(x.reply, x.budgets.SubscriptionBuffer, x.budgets.ResponseBytes, func(err error) {
@@ -316,7 +317,7 @@ func (x *visit) stream(to http.Handler) {
 // postLegacy answers a message of the initialize lineage. A call belongs to its
 // session: it goes on if the client leaves, and keeps its place until it is done,
 // cancelled by a notification, or the session ends.
-func (x *visit) postLegacy() {
+func (x *visit) postLegacy(ctx context.Context) {
 	initialize := x.msg.call() && x.msg.method == initializeMethod
 	id := x.r.Header.Get(headerSession)
 	one, done := x.sessions.use(id, x.who)
@@ -333,16 +334,16 @@ func (x *visit) postLegacy() {
 	case x.msg.unheard():
 		x.accepted()
 	case !x.msg.call():
-		x.forward(x.r.Context(), x.legacy, x.reply)
+		x.forward(ctx, x.legacy, x.reply)
 	case !isMethod(x.msg.method):
 		x.refuse(&refusal{status: http.StatusOK, code: jsonrpc.CodeMethodNotFound, message: "there is no such method"})
 	case one == nil:
-		x.open()
+		x.open(ctx)
 	case x.crowded():
 		x.refuse(busy())
 	default:
 		x.reply.live(x.budgets.Keepalive)
-		x.forward(x.r.Context(), x.legacy, x.reply)
+		x.forward(ctx, x.legacy, x.reply)
 	}
 }
 
@@ -357,13 +358,12 @@ func (x *visit) noSession(id string) {
 }
 
 // open begins a session. It is known before the client learns its id.
-func (x *visit) open() {
+func (x *visit) open(ctx context.Context) {
 	if !x.sessions.reserve() {
 		x.refuse(busy())
 		return
 	}
 	// The SDK keeps the values of this context for the session, and not its end.
-	ctx := x.r.Context()
 	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	var one *httpSession
 	var done func()
@@ -390,7 +390,7 @@ func (x *visit) open() {
 }
 
 // get serves the stream of a session: what the server has to say by itself.
-func (x *visit) get() {
+func (x *visit) get(ctx context.Context) {
 	if !accepts(x.r.Header.Values("Accept"), eventStream) {
 		x.refuse(notAcceptable(eventStream))
 		return
@@ -407,8 +407,8 @@ func (x *visit) get() {
 		return
 	}
 	defer x.server.places.leave()
-	holdConnection(x.r.Context())
-	x.stream(x.legacy)
+	holdConnection(ctx)
+	x.stream(ctx, x.legacy)
 }
 
 // delete ends a session.
