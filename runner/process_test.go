@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -95,7 +96,7 @@ func TestAManagerIsAnAgentOfItsOwn(t *testing.T) {
 
 // A run that lasts too long fails with what was done; nobody interrupted it.
 func TestARunThatLastsTooLongFails(t *testing.T) {
-	c := strings.Replace(managed, "process: hierarchical\nmanagerAgent: boss\nhierarchical: {maxReviews: 2}", "maxDuration: 50ms", 1) +
+	c := strings.Replace(managed, "process: hierarchical\nmanagerAgent: boss\nhierarchical: {maxReviews: 2}", "maxDuration: 20m", 1) +
 		"  never: {description: Wait., expectedOutput: Nothing, agent: reader}\n"
 	m := modelFunc(func(req llm.Request) *llm.Response {
 		if strings.Contains(req.Messages[0].Text(), "Wait.") {
@@ -104,15 +105,18 @@ func TestARunThatLastsTooLongFails(t *testing.T) {
 		return answer("drafted")
 	})
 	r := open(t, map[string]string{"crewhost.yaml": "llm: {provider: openai, model: plain}\n", "crew.yaml": c}, with(waiting{m}))
-	out, err := r.host.Run(t.Context(), r.crew(nil), nil)
-	var failed *runner.RunError
-	var late *process.DeadlineError
-	if !errors.As(err, &failed) || !errors.As(err, &late) || errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), `task "never" was stopped`) {
-		t.Errorf("%v", err)
-	}
-	if out == nil || out.Final != "drafted" || out.Tasks[1].State != process.Stopped {
-		t.Errorf("%+v", out)
-	}
+	loaded := r.crew(nil)
+	synctest.Test(t, func(t *testing.T) {
+		out, err := r.host.Run(t.Context(), loaded, nil)
+		var failed *runner.RunError
+		var late *process.DeadlineError
+		if !errors.As(err, &failed) || !errors.As(err, &late) || errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), `task "never" was stopped`) {
+			t.Errorf("%v", err)
+		}
+		if out == nil || out.Final != "drafted" || out.Tasks[1].State != process.Stopped || out.Took != 20*time.Minute {
+			t.Errorf("%+v", out)
+		}
+	})
 }
 
 // waiting is a model that never answers where the one below it has no answer.
