@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
 )
@@ -82,20 +83,20 @@ func invalidToken(format string, args ...any) *denial {
 }
 
 // authenticate finds out who sent a request with these headers. The error is a
-// *denial, or [errKeys].
-func (a *authenticator) authenticate(ctx context.Context, h http.Header) (identity, error) {
+// *denial, or [errKeys]. It holds until then, or for ever where that is zero.
+func (a *authenticator) authenticate(ctx context.Context, h http.Header) (who identity, until time.Time, err error) {
 	if a.open() {
-		return identity{}, nil
+		return identity{}, until, nil
 	}
 	token, err := bearer(h.Values("Authorization"))
 	if err != nil {
-		return identity{}, err
+		return identity{}, until, err
 	}
 	if name, ok := a.named(token); ok {
-		return identity{name: name}, nil
+		return identity{name: name}, until, nil
 	}
 	if a.resource == nil {
-		return identity{}, invalidToken("the token is not known")
+		return identity{}, until, invalidToken("the token is not known")
 	}
 	return a.verify(ctx, token)
 }

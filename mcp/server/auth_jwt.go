@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -51,9 +52,9 @@ func (w *words) UnmarshalJSON(data []byte) error {
 var errKeys = errors.New("reading the issuer's keys")
 
 // verify judges a token of an issuer. The error is a *denial, or [errKeys].
-func (a *authenticator) verify(ctx context.Context, token string) (identity, error) {
+func (a *authenticator) verify(ctx context.Context, token string) (who identity, until time.Time, err error) {
 	var c claims
-	_, err := jwt.NewParser(
+	_, err = jwt.NewParser(
 		jwt.WithValidMethods(algorithms()),
 		jwt.WithAudience(a.resource.Audience),
 		jwt.WithLeeway(a.resource.Leeway),
@@ -72,13 +73,13 @@ func (a *authenticator) verify(ctx context.Context, token string) (identity, err
 	})
 	switch {
 	case errors.Is(err, errKeys):
-		return identity{}, err
+		return identity{}, until, err
 	case errors.Is(err, jwt.ErrTokenExpired):
-		return identity{}, invalidToken("the token has expired")
+		return identity{}, until, invalidToken("the token has expired")
 	case errors.Is(err, jwt.ErrTokenInvalidAudience):
-		return identity{}, invalidToken("the token is for another resource")
+		return identity{}, until, invalidToken("the token is for another resource")
 	case err != nil:
-		return identity{}, invalidToken("the token is not valid")
+		return identity{}, until, invalidToken("the token is not valid")
 	}
 	id := identity{issuer: c.Issuer}
 	for _, name := range []string{c.Subject, c.ClientID, c.Party} {
@@ -87,12 +88,12 @@ func (a *authenticator) verify(ctx context.Context, token string) (identity, err
 		}
 	}
 	if id.name == "" || len(id.name) > maxSubject || strings.ContainsFunc(id.name, unicode.IsControl) {
-		return identity{}, invalidToken("the token does not say whose it is")
+		return identity{}, until, invalidToken("the token does not say whose it is")
 	}
 	for _, want := range a.resource.Scopes {
 		if !slices.Contains(c.Scope, want) && !slices.Contains(c.Scp, want) {
-			return identity{}, &denial{http.StatusForbidden, "insufficient_scope", fmt.Sprintf("the token has no scope %s", want)}
+			return identity{}, until, &denial{http.StatusForbidden, "insufficient_scope", fmt.Sprintf("the token has no scope %s", want)}
 		}
 	}
-	return id, nil
+	return id, c.ExpiresAt.Add(a.resource.Leeway), nil
 }

@@ -286,3 +286,27 @@ func TestOAuthMetadataOfIssuer(t *testing.T) {
 		t.Errorf("keys were read %d times", n)
 	}
 }
+
+// A stream ends with the token that it was opened with.
+func TestOAuthStreamEndsWithToken(t *testing.T) {
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := newIssuer(t)
+	i.publish(t, "k", key)
+	w := serveHTTP(t, server.HTTPConfig{OAuth: &server.ProtectedResource{
+		Resource: "https://mcp.example", Issuers: []server.Issuer{{URL: i.URL, JWKS: i.URL + "/jwks"}}, Leeway: time.Millisecond,
+	}}, server.Budgets{})
+	token := func(expires time.Time) string {
+		return "Bearer " + sign(t, jwt.SigningMethodEdDSA, key, "k", jwt.MapClaims{"iss": i.URL, "aud": "https://mcp.example", "sub": "x", "exp": expires.Unix()})
+	}
+	id := w.begin("Authorization", token(time.Now().Add(time.Hour)))
+	short := token(time.Now().Add(1500 * time.Millisecond))
+	if g := w.send(http.MethodGet, "", "Mcp-Session-Id", id, "Authorization", short); g.status != http.StatusOK {
+		t.Errorf("the stream: %d %s", g.status, g.body)
+	}
+	if g := w.send(http.MethodGet, "", "Mcp-Session-Id", id, "Authorization", short); g.status != http.StatusUnauthorized {
+		t.Errorf("after the token expired: %d %s", g.status, g.body)
+	}
+}

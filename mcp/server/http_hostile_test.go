@@ -155,6 +155,7 @@ func TestHostileBodies(t *testing.T) {
 		{"claims both", postHead + "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", 400},
 		{"is cut into bad chunks", postHead + "Transfer-Encoding: chunked\r\n\r\nzz\r\n{}", 400},
 		{"never comes", postHead + "Content-Length: 10\r\n\r\n", 408},
+		{"is not wanted, and does not come", "POST /elsewhere HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n{", 404},
 		{"names no host", "POST /mcp HTTP/1.1\r\n\r\n", 400},
 		{"is for a proxy", "CONNECT evil.example:443 HTTP/1.1\r\nHost: localhost\r\n\r\n", 403},
 	} {

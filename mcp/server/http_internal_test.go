@@ -205,7 +205,7 @@ func FuzzBearer(f *testing.F) {
 		Resource: "https://r.example", Issuers: []Issuer{{URL: "https://i.example", JWKS: "http://127.0.0.1:1/"}},
 	}}.withDefaults())
 	f.Fuzz(func(t *testing.T, header string) {
-		who, err := a.authenticate(t.Context(), http.Header{"Authorization": {header}})
+		who, _, err := a.authenticate(t.Context(), http.Header{"Authorization": {header}})
 		if err == nil && who.name != "n" {
 			t.Errorf("%q lets %+v in", header, who)
 		}

@@ -33,6 +33,7 @@ type visit struct {
 	began time.Time
 	id    string // of the request, for those who read logs
 	who   identity
+	until time.Time // when who is not to be believed any more; zero: never
 	msg   message
 }
 
@@ -47,6 +48,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	ctx := r.Context()
+	// Also what nobody wants to read is read, before the answer goes out.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(h.cfg.ReadTimeout)) // in tests there is no connection
 	x := &visit{Handler: h, r: r, reply: newReply(w, h.cfg.WriteTimeout), began: time.Now()}
 	x.end = x.reply.end
 	x.name(w.Header())
@@ -171,7 +174,7 @@ func (x *visit) serve(ctx context.Context) {
 		return
 	}
 	var err error
-	if x.who, err = x.auth.authenticate(ctx, x.r.Header); err != nil {
+	if x.who, x.until, err = x.auth.authenticate(ctx, x.r.Header); err != nil {
 		if errors.Is(err, errKeys) {
 			x.log.Warn("tokens can't be checked", "request", x.id, "error", err)
 		}
@@ -228,11 +231,10 @@ func (x *visit) post(ctx context.Context, modern bool) {
 		x.refuse(notAcceptable("application/json and text/event-stream"))
 		return
 	}
-	_ = x.reply.rc.SetReadDeadline(time.Now().Add(x.cfg.ReadTimeout)) // in tests there is no connection
 	body, release, refused := x.room.read(x.r, x.budgets.RequestBytes)
 	defer release()
 	if refused == nil {
-		_ = x.reply.rc.SetReadDeadline(time.Time{}) // how long the client waits for the answer is its own affair
+		x.hasRead()
 		x.msg, refused = x.server.readMessage(body)
 	}
 	if refused != nil {
@@ -247,6 +249,10 @@ func (x *visit) post(ctx context.Context, modern bool) {
 		x.postLegacy(ctx)
 	}
 }
+
+// hasRead ends the time for the request: how long the client waits for the answer
+// is its own affair.
+func (x *visit) hasRead() { _ = x.reply.rc.SetReadDeadline(time.Time{}) }
 
 func notAcceptable(types string) *refusal {
 	return &refusal{status: http.StatusNotAcceptable, code: jsonrpc.CodeInvalidRequest, message: "Accept must allow " + types}
@@ -300,8 +306,13 @@ func (x *visit) crowded() bool {
 }
 
 // stream serves a stream that stays open until the client leaves, does not keep
-// up, or the server ends.
+// up, has a token that expires, or the server ends.
 func (x *visit) stream(ctx context.Context, to http.Handler) {
+	if !x.until.IsZero() {
+		var expired context.CancelFunc
+		ctx, expired = context.WithDeadline(ctx, x.until)
+		defer expired()
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer x.streams.add(x.r, cancel)()
@@ -408,6 +419,7 @@ func (x *visit) get(ctx context.Context) {
 	}
 	defer x.server.places.leave()
 	holdConnection(ctx)
+	x.hasRead()
 	x.stream(ctx, x.legacy)
 }
 
