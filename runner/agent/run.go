@@ -232,6 +232,9 @@ func (r *run) request(ctx context.Context, toolFree bool) (*llm.Response, error)
 	if toolFree && len(req.Tools) > 0 {
 		req.ToolChoice = llm.ToolNone
 	}
+	if r.settings.TextCalls && len(r.set.held) > 0 {
+		req.Format = nil // a form of the text would leave no room for calls in it
+	}
 	r.about = r.events.ID()
 	if r.stream {
 		req.OnDelta = func(d llm.Delta) {

@@ -19,7 +19,7 @@ const writtenSearch = "I search.\n<tool_call>\n{\"name\": \"search\", \"argument
 func TestAModelThatCallsInItsText(t *testing.T) {
 	model := llmtest.New(t,
 		llmtest.Text(writtenSearch+"\n<invoke name=\"other\"><parameter name=\"q\">x</parameter></invoke>").Expect(func(req llm.Request) error {
-			if len(req.Tools) > 0 || !strings.Contains(req.System, "### search") || !strings.Contains(req.System, "<tool_call>") ||
+			if len(req.Tools) > 0 || req.Format != nil || !strings.Contains(req.System, "### search") || !strings.Contains(req.System, "<tool_call>") ||
 				!strings.Contains(req.System, `Arguments: {"type":"object","properties":{"q":{"type":"string"}}}`) {
 				return errors.New(req.System)
 			}
@@ -36,7 +36,9 @@ func TestAModelThatCallsInItsText(t *testing.T) {
 	)
 	b := newBench(t, model, echo("search"), echo("other"))
 	b.cfg.Models = func(string) (llm.Model, agent.Settings, error) { return model, agent.Settings{TextCalls: true}, nil }
-	out, err := b.run(t.Context(), t, input("search", "other"))
+	in := input("search", "other")
+	in.Format = &llm.ResponseFormat{Type: "json_object"} // it would leave no room for a call
+	out, err := b.run(t.Context(), t, in)
 	if err != nil || out.Text != "Tides rise." || out.ToolCalls != 2 {
 		t.Fatalf("%+v %v", out, err)
 	}
