@@ -98,6 +98,13 @@ func (d *diagnosis) examine(ctx *cli.Context, c *console, anchor string) {
 	} else {
 		d.add("model", fine, "%s (not called)", name)
 	}
+	if e := s.settings.LLM.Embeddings; e != nil {
+		if _, err := host.Embedder(ctx.Context); err != nil {
+			d.add("embeddings", broken, "%v", err)
+		} else {
+			d.add("embeddings", fine, "%s/%s (not called)", e.Provider, e.Model)
+		}
+	}
 	for _, w := range host.IdleRules() {
 		d.add("policy", doubt, "%s", w)
 	}

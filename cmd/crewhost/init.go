@@ -10,6 +10,9 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"crewhost/config"
+	"crewhost/runner/llm/provider"
 )
 
 //go:embed init/crew.yaml
@@ -18,12 +21,49 @@ var initCrew string
 //go:embed init/crewhost.yaml
 var initSettings string
 
-// startingPoints are the lines of the llm section for each choice of provider.
-var startingPoints = map[string]string{
-	"openai":    "  provider: openai\n  model: gpt-5\n  api_key: ${OPENAI_API_KEY}\n",
-	"anthropic": "  provider: anthropic\n  model: claude-sonnet-4-5\n  api_key: ${ANTHROPIC_API_KEY}\n",
-	"ollama":    "  provider: openai\n  model: llama3.2\n  base_url: http://127.0.0.1:11434/v1\n",
-	"echo":      "  provider: echo   # answers with the question; needs no key and no network\n",
+// firstModels are the models that a new settings file names, by provider: of each
+// vendor one that is known to call tools. The others' are for the user to name.
+var firstModels = map[string]string{
+	"openai": "gpt-5", "anthropic": "claude-sonnet-4-5", "gemini": "gemini-flash-latest", "azure": "gpt-5", "ollama": "llama3.2",
+	"openrouter": "openai/gpt-5", "mistral": "mistral-large-latest", "deepseek": "deepseek-chat", "groq": "openai/gpt-oss-120b",
+	"together": "openai/gpt-oss-120b", "xai": "grok-4", "cerebras": "gpt-oss-120b", "qwen": "qwen-plus", "zai": "glm-4.6",
+	"minimax": "MiniMax-M2", "huggingface": "openai/gpt-oss-120b", "docker-model-runner": "ai/gpt-oss",
+}
+
+// firstURLs are the base URLs of providers that have none of their own.
+var firstURLs = map[string]string{
+	"azure": "https://RESOURCE.openai.azure.com", config.ProviderCompatible: "http://127.0.0.1:8000/v1",
+}
+
+// startingPoints returns the names of the providers that a settings file can begin
+// with.
+func startingPoints() []string {
+	var names []string
+	for _, row := range provider.All() {
+		names = append(names, row.Name)
+	}
+	return append(names, config.ProviderEcho)
+}
+
+// startingPoint is the llm section of a new settings file.
+func startingPoint(name string) string {
+	row, ok := provider.Find(name)
+	if !ok {
+		return "  provider: echo   # answers with the question; needs no key and no network\n"
+	}
+	text := "  provider: " + row.Name + "\n"
+	if model := firstModels[row.Name]; model != "" {
+		text += "  model: " + model + "\n"
+	} else {
+		text += "  model: MODEL   # the name of yours\n"
+	}
+	if url := firstURLs[row.Name]; url != "" {
+		text += "  base_url: " + url + "\n"
+	}
+	if row.KeyVariable != "" {
+		text += "  api_key: ${" + row.KeyVariable + "}\n"
+	}
+	return text
 }
 
 func initCommand(c *console) *cli.Command {
@@ -32,11 +72,11 @@ func initCommand(c *console) *cli.Command {
 		Usage:     "write a settings file and a first crew into a folder",
 		ArgsUsage: "[DIR]",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "provider", Usage: "the model to start with: `openai|anthropic|ollama|echo`", Value: "openai"},
+			&cli.StringFlag{Name: "provider", Usage: "the `NAME` of the model's provider: " + strings.Join(startingPoints(), ", "), Value: config.ProviderOpenAI},
 			&cli.BoolFlag{Name: "force", Aliases: []string{"f"}, Usage: "overwrite files that are there"},
 		},
 		Action: func(ctx *cli.Context) error {
-			provider, err := oneOf(ctx, "provider", "openai", "anthropic", "ollama", "echo")
+			name, err := oneOf(ctx, "provider", startingPoints()...)
 			if err != nil {
 				return err
 			}
@@ -47,15 +87,15 @@ func initCommand(c *console) *cli.Command {
 			if dir == "" {
 				dir = "."
 			}
-			return writeStart(c, dir, provider, ctx.Bool("force"))
+			return writeStart(c, dir, name, ctx.Bool("force"))
 		},
 	}
 }
 
 // writeStart writes both files or, where one is in the way, neither.
-func writeStart(c *console, dir, provider string, force bool) error {
+func writeStart(c *console, dir, name string, force bool) error {
 	files := []struct{ name, text string }{
-		{"crewhost.yaml", strings.Replace(initSettings, "  # llm\n", startingPoints[provider], 1)},
+		{"crewhost.yaml", strings.Replace(initSettings, "  # llm\n", startingPoint(name), 1)},
 		{"crew.yaml", initCrew},
 	}
 	if !force {

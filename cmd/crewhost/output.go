@@ -208,6 +208,7 @@ type jsonRun struct {
 	Final  string     `json:"final"`
 	Tasks  []jsonTask `json:"tasks"`
 	Usage  jsonUsage  `json:"usage"`
+	Cost   *jsonCost  `json:"cost,omitempty"`
 	Millis int64      `json:"tookMs"`
 }
 
@@ -242,7 +243,7 @@ func (o *output) run(result *runner.Output, failure error) error {
 		}
 		return o.text("%s\n", o.foreign(result.Final))
 	}
-	r := jsonRun{OK: failure == nil, Final: result.Final, Tasks: []jsonTask{}, Usage: usageOf(result.Usage), Millis: result.Took.Milliseconds()}
+	r := jsonRun{OK: failure == nil, Final: result.Final, Tasks: []jsonTask{}, Usage: usageOf(result.Usage), Cost: costOf(result.Cost), Millis: result.Took.Milliseconds()}
 	if failure != nil {
 		r.Final = "" // what some other task had said is no result
 		r.Error = o.reason(failure)

@@ -152,11 +152,7 @@ func (p *progress) finished(result *runner.Output, err error) {
 	if err != nil {
 		colour, word = red, "run failed"
 	}
-	tokens := "tokens not measured"
-	if result.Usage.Measured {
-		tokens = fmt.Sprintf("%d tokens (%d in, %d out)", result.Usage.Input+result.Usage.Output, result.Usage.Input, result.Usage.Output)
-	}
-	p.line(colour, fmt.Sprintf("%s: %s, %s, %s", word, count(len(result.Tasks), "task"), tokens, took(result.Took)))
+	p.line(colour, fmt.Sprintf("%s: %s, %s, %s", word, count(len(result.Tasks), "task"), spent(result), took(result.Took)))
 }
 
 // took writes a duration with the figures that a person reads.
