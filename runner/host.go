@@ -40,6 +40,8 @@ type Config struct {
 	// of agents. Nil means that nobody can be asked.
 	Approver permission.Approver
 	Asker    builtin.Asker
+	// ConcurrentApprovals has the Approver be asked about several calls at once.
+	ConcurrentApprovals bool
 	// Respondent answers what servers ask; nil: what the settings declare is
 	// answered, and everything else declined (O19).
 	Respondent mcp.Respondent
@@ -97,7 +99,7 @@ func Open(ctx context.Context, cfg Config) (_ *Host, err error) {
 	if cfg.Redactor == nil {
 		cfg.Redactor = &secret.Redactor{}
 	}
-	cfg.Events.Mask(cfg.Redactor.Redact)
+	cfg.Events.Mask(cfg.Redactor)
 	cfg.Environ = append([]string{}, cfg.Environ...) // further in, nil would mean this process's own
 	h := &Host{cfg: cfg, log: cfg.Logger, registry: &tools.Registry{}}
 
@@ -147,7 +149,8 @@ func Open(ctx context.Context, cfg Config) (_ *Host, err error) {
 	told.started(h.servers)
 	h.guard = permission.NewGuard(h.registry, h.policy, cfg.Approver)
 	h.guard.Observe = h.observe
-	_, h.guard.Concurrent = cfg.Approver.(ClientPerson) // behind each call stands a client of its own
+	_, client := cfg.Approver.(ClientPerson) // behind each call stands a client of its own
+	h.guard.Concurrent = client || cfg.ConcurrentApprovals
 	return h, nil
 }
 

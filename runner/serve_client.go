@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	"crewhost/config/secret"
 	"crewhost/mcp"
@@ -116,7 +115,7 @@ func (p ClientPerson) Elicit(ctx context.Context, q mcp.Question) (mcp.Answer, e
 	if q.Tool != "" {
 		asker += fmt.Sprintf(", for its tool %q,", q.Tool)
 	}
-	answer, err := elicit(ctx, asker+" asks: "+q.Message, formSchema(q.Fields))
+	answer, err := elicit(ctx, asker+" asks: "+q.Message, string(mcp.FormSchema(q.Fields)))
 	if err != nil {
 		return mcp.Answer{}, err
 	}
@@ -142,44 +141,6 @@ func written(value any) string {
 		return ""
 	}
 	return string(data)
-}
-
-// formSchema is the schema of a form, as far as clients need it to show one; what
-// is answered is held against the server's own.
-func formSchema(fields []mcp.Field) string {
-	var properties, required []string
-	for _, f := range fields {
-		p := map[string]any{"type": "string"}
-		for key, text := range map[string]string{"title": f.Title, "description": f.Description} {
-			if text != "" {
-				p[key] = text
-			}
-		}
-		switch f.Kind {
-		case mcp.FieldInteger, mcp.FieldNumber, mcp.FieldBoolean:
-			p["type"] = string(f.Kind)
-		case mcp.FieldChoice, mcp.FieldChoices:
-			var choices []map[string]string
-			for _, c := range f.Choices {
-				choices = append(choices, map[string]string{"const": c.Value, "title": first(c.Title, c.Value)})
-			}
-			if f.Kind == mcp.FieldChoice {
-				p["oneOf"] = choices
-			} else {
-				p["type"], p["items"] = "array", map[string]any{"anyOf": choices}
-			}
-		}
-		name, nameErr := json.Marshal(f.Name)
-		property, err := json.Marshal(p)
-		if err != nil || nameErr != nil {
-			continue // plain texts
-		}
-		properties = append(properties, string(name)+":"+string(property))
-		if f.Required {
-			required = append(required, string(name))
-		}
-	}
-	return `{"type":"object","properties":{` + strings.Join(properties, ",") + `},"required":[` + strings.Join(required, ",") + `]}`
 }
 
 // elicit asks the client of a call. [server.ErrNoClient]: there is none, or it

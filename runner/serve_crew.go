@@ -240,7 +240,7 @@ func (t *crewTool) Call(ctx context.Context, call tools.Call) (tools.Result, err
 		sinks = append(sinks, t.onEvent)
 	}
 	events := event.NewStream(rand.Text(), time.Now, sinks...)
-	events.Mask(t.host.cfg.Redactor.Redact)
+	events.Mask(t.host.cfg.Redactor)
 	out, err := t.host.run(ctx, t.crew, inputs, events)
 	switch {
 	case ctx.Err() != nil:

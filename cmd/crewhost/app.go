@@ -48,6 +48,7 @@ func newApp(c *console) *cli.App {
 			runCommand(c),
 			mcpCommand(c),
 			doctorCommand(c),
+			eventsCommand(c),
 			initCommand(c),
 			completionCommand(c),
 			versionCommand(c),
@@ -128,7 +129,8 @@ type session struct {
 	settings *config.Settings
 	log      *slog.Logger
 	progress *progress
-	serving  bool // to MCP clients, who may be asked
+	events   *event.Stream // of what happens; progress shows it
+	serving  bool          // to MCP clients, who may be asked
 }
 
 // newSession reads the settings for a crew at anchor (a folder). Their secrets
@@ -151,6 +153,7 @@ func newSession(ctx *cli.Context, c *console, anchor string) (*session, error) {
 		c.err = newJSONLines(c.err)
 	}
 	s.progress = newProgress(c.err, colour)
+	s.events = event.NewStream("", time.Now, s.progress.event)
 
 	settings, err := config.Load(config.Source{
 		Explicit:      ctx.String(settingsFlag),
@@ -193,7 +196,7 @@ func (s *session) open(ctx *cli.Context, changes ...func(*runner.Config)) (*runn
 		return nil, fmt.Errorf("finding the working directory: %w", err)
 	}
 	for _, w := range s.settings.Warnings {
-		s.progress.warn(w)
+		s.warn(w)
 	}
 	person := newPerson(s.console, s.progress, mode)
 	cfg := runner.Config{
@@ -210,7 +213,7 @@ func (s *session) open(ctx *cli.Context, changes ...func(*runner.Config)) (*runn
 		Guard:      []string{self, guardArgument},
 		Version:    version().Version,
 		OnServer:   s.progress.server,
-		Events:     event.NewStream("", time.Now, s.progress.event),
+		Events:     s.events,
 	}
 	for _, change := range changes {
 		change(&cfg)
@@ -219,12 +222,22 @@ func (s *session) open(ctx *cli.Context, changes ...func(*runner.Config)) (*runn
 	if err != nil {
 		return nil, err
 	}
-	s.progress.skipped(host.Servers())
+	for _, r := range host.Servers() {
+		for _, skip := range r.Skipped { // each tool that could not be registered (O12)
+			s.events.Emit(event.Event{Kind: event.Notice, Text: skip.String(), Code: codeToolSkipped})
+		}
+	}
 	for _, w := range host.IdleRules() {
-		s.progress.warn(w)
+		s.warn(w)
 	}
 	return host, nil
 }
+
+// codeToolSkipped is the code of a notice of a tool that was not registered.
+const codeToolSkipped = "tool_skipped"
+
+// warn says something that a person should know before the run.
+func (s *session) warn(text string) { s.events.Emit(event.Event{Kind: event.Notice, Text: text}) }
 
 func (c *console) colour() bool {
 	return c.terminal && c.getenv("NO_COLOR") == "" && c.getenv("TERM") != "dumb"

@@ -45,8 +45,11 @@ func exitCode(err error, interrupted bool) int {
 		issues   strict.Issues
 		required *mcp.RequiredError
 		failed   *runner.RunError
+		settled  settledError
 	)
 	switch {
+	case errors.As(err, &settled):
+		return settled.code
 	case errors.Is(err, errStopped):
 		return exitOK
 	case interrupted:
@@ -70,7 +73,7 @@ func finish(w io.Writer, err error, interrupted bool) int {
 	code := exitCode(err, interrupted)
 	switch {
 	case code == exitOK:
-	case interrupted || code == exitInterrupted:
+	case code == exitInterrupted:
 		fmt.Fprintln(w, "ERROR: interrupted")
 	default:
 		var issues strict.Issues

@@ -60,6 +60,9 @@ type console struct {
 	terminal bool             // a person can be asked on stdin and stderr
 
 	claim func() (io.WriteCloser, error) // takes stdout away from everybody else
+
+	interrupt   func(why error) // does what a signal does
+	interrupted func() bool     // whether a signal came, or something like it
 }
 
 // signalError is why the context of a command ended.
@@ -80,6 +83,11 @@ func start(c *console, args []string) int {
 	defer signal.Stop(signals)
 
 	var interrupted atomic.Bool
+	c.interrupted = interrupted.Load
+	c.interrupt = func(why error) {
+		interrupted.Store(true)
+		cancel(why)
+	}
 	done := make(chan struct{})
 	watched := make(chan struct{})
 	go func() { // joined below
@@ -88,8 +96,7 @@ func start(c *console, args []string) int {
 		case <-done:
 			return
 		case s := <-signals:
-			interrupted.Store(true)
-			cancel(&signalError{s})
+			c.interrupt(&signalError{s})
 		}
 		select {
 		case <-done:

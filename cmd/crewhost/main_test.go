@@ -6,11 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"crewhost/mcp/mcptest"
+	"crewhost/runner/event/eventtest"
 )
 
 // TestMain makes the test binary three programs in one: the tests, crewhost
@@ -52,6 +54,7 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"events": events},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, ".config"))
 			env.Setenv("CONFIG", filepath.Join(env.WorkDir, ".config"))
@@ -66,6 +69,23 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 	})
+}
+
+// events FILE KIND… holds the events of a run, whole, against the schema and what
+// every stream has, and wants each of the kinds among them.
+func events(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: events FILE KIND…")
+	}
+	text := ts.ReadFile(args[0])
+	if err := eventtest.Run([]byte(text)); err != nil {
+		ts.Fatalf("%v\nin\n%s", err, text)
+	}
+	for _, kind := range args[1:] {
+		if !strings.Contains(text, `"kind":"`+kind+`"`) {
+			ts.Fatalf("no %s in\n%s", kind, text)
+		}
+	}
 }
 
 func write(t *testing.T, dir, name, text string) {

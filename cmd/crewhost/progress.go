@@ -24,10 +24,12 @@ type progress struct {
 	colour  bool
 	servers []mcp.ServerReport
 	calls   map[string]string // argument names of the tool calls under way
+	deltas  bool              // whether what models say is shown piece by piece
+	saying  map[string]string // the lines that have begun, by the answer's correlation
 }
 
 func newProgress(w io.Writer, colour bool) *progress {
-	return &progress{w: w, colour: colour, calls: map[string]string{}}
+	return &progress{w: w, colour: colour, calls: map[string]string{}, saying: map[string]string{}}
 }
 
 // The colours of lines, as ANSI codes.
@@ -86,20 +88,21 @@ func (p *progress) reports() []mcp.ServerReport {
 	return slices.Clone(p.servers)
 }
 
-// skipped reports each tool that could not be registered (O12).
-func (p *progress) skipped(reports []mcp.ServerReport) {
-	for _, r := range reports {
-		for _, skip := range r.Skipped {
-			p.line(yellow, skip.String())
-		}
-	}
-}
-
 // event reports a step of the run.
 func (p *progress) event(e event.Event) {
 	switch e.Kind {
 	case event.TaskStarted:
-		p.line(green, fmt.Sprintf("task %s: agent %s", e.Task, e.Agent))
+		who := "agent " + e.Agent
+		if e.Agent == "" { // nobody's, or everybody's
+			who = "started"
+		}
+		p.line(green, fmt.Sprintf("task %s: %s", e.Task, who))
+	case event.TaskRetried:
+		p.line(yellow, fmt.Sprintf("task %s: attempt %d is followed by another: %s", e.Task, e.Attempt, e.Error))
+	case event.AgentSpawned:
+		p.line(green, fmt.Sprintf("task %s: agent %s joins, as %s", e.Task, e.ToAgent, e.ToRole))
+	case event.AnswerKept:
+		p.line(green, fmt.Sprintf("task %s: the answer of agent %s is kept: %s", e.Task, e.Agent, e.Reason))
 	case event.TaskCompleted:
 		if !*e.Success {
 			return // said already: failed, or skipped
@@ -109,7 +112,10 @@ func (p *progress) event(e event.Event) {
 		p.line(red, fmt.Sprintf("task %s: failed: %s", e.Task, e.Error))
 	case event.TaskSkipped:
 		p.line(yellow, fmt.Sprintf("task %s: skipped: %s", e.Task, e.Reason))
+	case event.ModelDelta:
+		p.delta(e)
 	case event.ModelReturned:
+		p.said(e)
 		tokens := ""
 		if e.InputTokens+e.OutputTokens > 0 {
 			tokens = fmt.Sprintf(", %d tokens in, %d out", e.InputTokens, e.OutputTokens)
@@ -134,7 +140,47 @@ func (p *progress) event(e event.Event) {
 		}
 		p.step(colour, "  ", fmt.Sprintf("%s: %s(%s)%s: %s, %s", e.Agent, e.Tool, arguments, from, outcome, took(time.Duration(e.DurationMS)*time.Millisecond)))
 	case event.Notice:
-		p.warn(strings.TrimSpace(e.Task + ": " + e.Text))
+		switch {
+		case e.Code != "": // it is a sentence of its own
+			p.line(yellow, e.Text)
+		case e.Task != "":
+			p.warn(e.Task + ": " + e.Text)
+		default:
+			p.warn(e.Text)
+		}
+	}
+}
+
+// maxSaying is how much of a line is kept back until it ends.
+const maxSaying = 4_000
+
+// delta shows the lines that an answer has come to the end of. Answers that come
+// side by side are told apart by their agents' names.
+func (p *progress) delta(e event.Event) {
+	if !p.deltas {
+		return
+	}
+	p.mu.Lock()
+	text := p.saying[e.Correlation] + e.Text
+	whole := strings.LastIndexByte(text, '\n') + 1
+	if len(text)-whole > maxSaying {
+		whole = len(text)
+	}
+	p.saying[e.Correlation] = text[whole:]
+	p.mu.Unlock()
+	for line := range strings.Lines(text[:whole]) {
+		p.step(grey, "  ", e.Agent+": | "+line)
+	}
+}
+
+// said shows the last line of an answer.
+func (p *progress) said(e event.Event) {
+	p.mu.Lock()
+	line := p.saying[e.Correlation]
+	delete(p.saying, e.Correlation)
+	p.mu.Unlock()
+	if line != "" {
+		p.step(grey, "  ", e.Agent+": | "+line)
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -25,15 +26,27 @@ func runCommand(c *console) *cli.Command {
 			&cli.StringFlag{Name: "initial-context", Usage: "set the variable initial_context to `TEXT`"},
 			&cli.StringFlag{Name: profileFlag, Usage: "use the model profile `ID`"},
 			formatFlagOf("text", "json"),
+			&cli.StringFlag{Name: eventsFlag, Usage: "write events to stdout as `jsonl`, and take commands on stdin"},
+			&cli.BoolFlag{Name: streamFlag, Usage: "tell answers of models piece by piece"},
 		),
 		Action: func(ctx *cli.Context) error {
 			if ctx.Bool("list-tools") && ctx.Bool("validate") {
 				return usagef("run: --validate and --list-tools are two things; give one")
 			}
-			if ctx.Bool("list-tools") {
-				return listTools(ctx, c)
+			if ctx.IsSet(eventsFlag) {
+				if _, err := oneOf(ctx, eventsFlag, "jsonl"); err != nil {
+					return err
+				}
 			}
-			return runCrew(ctx, c)
+			switch {
+			case ctx.Bool("list-tools"):
+				return listTools(ctx, c)
+			case ctx.IsSet(eventsFlag) && !ctx.Bool("validate"):
+				return watchRun(ctx, c)
+			case ctx.IsSet(eventsFlag):
+				fmt.Fprintln(c.err, "WARNING: --events is for a run; the verdict of --validate is printed as ever")
+			}
+			return runCrew(ctx, c, nil)
 		},
 	}
 }
@@ -50,8 +63,9 @@ func listTools(ctx *cli.Context, c *console) error {
 }
 
 // runCrew judges a crew and, unless that was all that was asked, runs it. One
-// path leads up to the verdict, so both see one surface (O10).
-func runCrew(ctx *cli.Context, c *console) (err error) {
+// path leads up to the verdict, so both see one surface (O10). What happens is
+// told to w, where a program watches.
+func runCrew(ctx *cli.Context, c *console, w *watch) (err error) {
 	out, err := outputOf(ctx, c)
 	if err != nil {
 		return err
@@ -73,7 +87,13 @@ func runCrew(ctx *cli.Context, c *console) (err error) {
 		return err
 	}
 	loaded, loadIssues := crew.Load(target)
-	host, err := s.open(ctx)
+	changes := []func(*runner.Config){func(cfg *runner.Config) { cfg.Stream = ctx.Bool(streamFlag) }}
+	s.progress.deltas = w == nil && ctx.Bool(streamFlag)
+	if w != nil {
+		w.join(s, loaded)
+		changes = append(changes, w.stand(s, ctx.String(approveFlag)))
+	}
+	host, err := s.open(ctx, changes...)
 	if err != nil {
 		return err
 	}
@@ -87,10 +107,14 @@ func runCrew(ctx *cli.Context, c *console) (err error) {
 		return out.verdict(target, verdict, ctx.Bool("validate"))
 	}
 	for _, w := range verdict.Warnings {
-		s.progress.warn(w.Error())
+		s.warn(w.Error())
 	}
 	result, err := host.Run(ctx.Context, loaded, inputs)
 	s.progress.finished(result, err)
+	if w != nil {
+		w.output(result, err)
+		return err
+	}
 	if printErr := out.run(result, err); err == nil {
 		err = printErr
 	}

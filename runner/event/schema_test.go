@@ -2,6 +2,7 @@ package event_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -136,11 +137,52 @@ func TestEveryTextIsMasked(t *testing.T) {
 				t.Errorf("%v: %s", err, line)
 			}
 		})
-		s.Mask(func(text string) string { return strings.ReplaceAll(text, secret, "•••") })
+		s.Mask(masker(secret))
 		s.Emit(e)
 		if e.Arguments[0] != secret || e.Question.Choices[0] != secret || e.State.Tools[0] != secret || e.Progress.Message != secret {
 			t.Errorf("%s: the emitter's own was masked", kind)
 		}
+	}
+}
+
+// masker is a secret that is masked.
+type masker string
+
+func (m masker) Redact(text string) string { return strings.ReplaceAll(text, string(m), "•••") }
+
+func (m masker) Held(text string) int {
+	for n := min(len(m)-1, len(text)); n > 0; n-- {
+		if strings.HasSuffix(text, string(m[:n])) {
+			return n
+		}
+	}
+	return 0
+}
+
+// A secret that comes in pieces is masked as well; answers side by side are told
+// apart.
+func TestASecretInPiecesIsMasked(t *testing.T) {
+	var told []string
+	s := event.NewStream("r", clock, eventtest.Sink(t), func(e event.Event) {
+		told = append(told, fmt.Sprintf("%s %s %q", e.Kind, e.Correlation, e.Text))
+	})
+	s.Mask(masker("secret"))
+	piece := func(id, text string) {
+		s.Emit(event.Event{Kind: event.ModelDelta, Agent: "a", Correlation: id, Text: text})
+	}
+	piece("1", "the se")
+	piece("2", "cret")
+	piece("1", "cret is se")
+	piece("1", "")
+	piece("1", "c")
+	s.Emit(event.Event{Kind: event.ModelReturned, Agent: "a", Correlation: "1", Success: new(false)})
+	s.Emit(event.Event{Kind: event.ModelReturned, Agent: "a", Correlation: "2", Success: new(false)})
+	want := []string{
+		`llm.delta 1 "the "`, `llm.delta 2 "cret"`, `llm.delta 1 "••• is "`,
+		`llm.delta 1 "sec"`, `model.returned 1 ""`, `model.returned 2 ""`,
+	}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Error(diff)
 	}
 }
 

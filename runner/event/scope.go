@@ -22,7 +22,7 @@ func (s Scope) Within(e Event) Event {
 	if e.Cause == "" && e.Correlation != s.Correlation {
 		e.Cause = s.Correlation
 	}
-	if e.Tool == "" && e.Call == "" {
+	if e.Call == "" && (e.Tool == "" || e.Tool == s.Tool) {
 		e.Tool, e.Call = s.Tool, s.Call
 		if e.Server == "" {
 			e.Server = s.Server

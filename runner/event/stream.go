@@ -18,7 +18,8 @@ type Stream struct {
 	ids atomic.Int64
 
 	mu     sync.Mutex
-	mask   func(string) string // may be nil
+	mask   Masker            // may be nil
+	pieces map[string]string // by correlation: of a streamed answer, what is held back
 	now    func() time.Time
 	run    string
 	seq    int64
@@ -32,8 +33,18 @@ func NewStream(run string, now func() time.Time, sinks ...Sink) *Stream {
 	return &Stream{run: run, now: now, sinks: sinks}
 }
 
-// Mask has mask hide the secrets in every text of every event from now on.
-func (s *Stream) Mask(mask func(string) string) {
+// Masker hides secrets.
+type Masker interface {
+	// Redact returns a text without the secrets in it.
+	Redact(text string) string
+	// Held returns how many bytes at the end of a text that goes on may be the
+	// beginning of a secret.
+	Held(text string) int
+}
+
+// Mask has mask hide the secrets in every text of every event from now on. Of a
+// streamed answer it holds back what may become one.
+func (s *Stream) Mask(mask Masker) {
 	if s == nil {
 		return
 	}
@@ -64,6 +75,16 @@ func (s *Stream) Emit(e Event) {
 		e = s.ledger.sum(e)
 		s.over = true
 	}
+	if s.mask != nil {
+		switch e.Kind {
+		case ModelDelta:
+			if e.Text = s.ready(e); e.Text == "" {
+				return
+			}
+		case ModelReturned:
+			s.rest(e)
+		}
+	}
 	s.deliver(e)
 	switch {
 	case e.Kind == TaskFailed || e.Kind == TaskSkipped:
@@ -79,10 +100,33 @@ func (s *Stream) deliver(e Event) {
 	e.V, e.Seq, e.Run = Version, s.seq, s.run
 	e.Time = s.now().UTC()
 	if s.mask != nil {
-		e = e.masked(s.mask)
+		e = e.masked(s.mask.Redact)
 	}
 	for _, sink := range s.sinks {
 		sink(e)
+	}
+}
+
+// ready is what can be told of an answer now that a piece of it has come.
+func (s *Stream) ready(e Event) string {
+	text := s.pieces[e.Correlation] + e.Text
+	ready := len(text) - s.mask.Held(text)
+	if s.pieces == nil {
+		s.pieces = make(map[string]string)
+	}
+	s.pieces[e.Correlation] = text[ready:]
+	return text[:ready]
+}
+
+// rest delivers what was held back of an answer that has come.
+func (s *Stream) rest(e Event) {
+	text := s.pieces[e.Correlation]
+	delete(s.pieces, e.Correlation)
+	if text != "" {
+		s.deliver(Event{
+			Kind: ModelDelta, Task: e.Task, Agent: e.Agent, Role: e.Role, Attempt: e.Attempt,
+			Correlation: e.Correlation, Cause: e.Cause, Turn: e.Turn, Text: text,
+		})
 	}
 }
 
