@@ -251,11 +251,21 @@ func (s *Server) listen(ctx context.Context, r *mcp.SubscriptionsListenRequest, 
 
 var errOverflow = fmt.Errorf("more events than its buffer holds")
 
-// apart is a context without the values of the request that began something, so
-// that what is said later does not go to that request's stream.
-type apart struct{ context.Context }
+// apart is the context of what is said to a session and to no request of it, so that
+// it goes to the session's own stream. It ends when the session does.
+type apart struct{ done <-chan struct{} }
 
-func (apart) Value(any) any { return nil }
+func (apart) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }
+func (a apart) Done() <-chan struct{}                 { return a.done }
+func (apart) Value(any) any                           { return nil }
+func (a apart) Err() error {
+	select {
+	case <-a.done:
+		return context.Canceled
+	default:
+		return nil
+	}
+}
 
 // member returns what a session of the initialize lineage hears with, which is
 // made where it is missing. It is nil where too many listen.
@@ -281,11 +291,10 @@ func (s *Server) member(ctx context.Context, session *mcp.ServerSession) *member
 		s.audience.members = map[*mcp.ServerSession]*member{}
 	}
 	s.audience.members[session] = m
-	later := apart{context.WithoutCancel(ctx)}
-	go func() {
+	go func() { //nolint:contextcheck // it outlives the request that began it
 		defer h.leave()
 		var telling sync.WaitGroup
-		telling.Go(func() { s.tellMember(later, session, m) })
+		telling.Go(func() { s.tellMember(session, m) })
 		_ = session.Wait() // how it ended is the transport's to say
 		s.audience.mu.Lock()
 		delete(s.audience.members, session)
@@ -299,10 +308,10 @@ func (s *Server) member(ctx context.Context, session *mcp.ServerSession) *member
 
 // tellMember tells a session of changes. What is lost is told as a change of the
 // list, after which a client reads again.
-func (s *Server) tellMember(ctx context.Context, session *mcp.ServerSession, m *member) {
+func (s *Server) tellMember(session *mcp.ServerSession, m *member) {
 	say := func(e event) error {
 		method, params := e.message(nil)
-		if err := notify(ctx, session, method, params); err != nil {
+		if err := notify(apart{m.done}, session, method, params); err != nil {
 			s.log.Debug("a session could not be told of a change", "method", method, "error", err)
 		}
 		return nil

@@ -88,7 +88,7 @@ func (s *Server) converse(ctx context.Context, x exchange, t turn, work func(con
 	go func() {
 		defer h.close(r)
 		defer func() {
-			if context.Cause(wctx) == errEnded {
+			if errors.Is(context.Cause(wctx), errEnded) {
 				s.runs.drop(r) // nobody comes back for it
 			}
 			cancel(nil)

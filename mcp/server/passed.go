@@ -241,14 +241,14 @@ func notServed(what string) error {
 // should read them; and so is a failure of the host, which is told by its code
 // alone, while the log has all of it.
 func (s *Server) callTool(ctx context.Context, x exchange, p *mcp.CallToolParamsRaw) (*answer, error) {
-	run, ok := s.reach(p.Name)
-	if !ok {
-		return nil, unknownTool(p.Name)
-	}
 	call := tools.Call{Name: p.Name, Arguments: p.Arguments}
 	return s.converse(ctx, x, turn{
 		what: "tools/call " + p.Name, state: p.RequestState, responses: p.InputResponses, token: p.GetProgressToken(),
 	}, func(ctx context.Context) (*answer, error) {
+		run, ok := s.reach(p.Name)
+		if !ok {
+			return nil, unknownTool(p.Name)
+		}
 		call.Progress = progressOf(ctx)
 		res, err := run(ctx, call)
 		switch code := tools.CodeOf(err); {

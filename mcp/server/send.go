@@ -51,12 +51,3 @@ func (s *Server) send(next mcp.MethodHandler) mcp.MethodHandler {
 		return next(ctx, method, req)
 	}
 }
-
-// rawParams are params that are JSON already.
-type rawParams struct {
-	mcp.ParamsBase
-	raw []byte
-}
-
-// MarshalJSON returns them as they are.
-func (p *rawParams) MarshalJSON() ([]byte, error) { return p.raw, nil }

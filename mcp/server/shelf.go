@@ -67,13 +67,13 @@ func (s *Server) reach(name string) (run func(context.Context, tools.Call) (tool
 }
 
 // noSchema stands for a schema that isn't known: clients need one of an object.
-var noSchema = json.RawMessage(`{"type":"object"}`)
+const noSchema = `{"type":"object"}`
 
 // renderTool is a definition as MCP writes it. Schemas are passed on whole (W7).
 func renderTool(def tools.Definition) []byte {
 	schema := def.InputSchema
 	if !isObject(schema) {
-		schema = noSchema
+		schema = json.RawMessage(noSchema)
 	}
 	o := newObject()
 	o.text("name", def.Name)

@@ -393,9 +393,6 @@ func (st *stream) answer(resp *jsonrpc.Response) []byte {
 	var known *jsonrpc.Error
 	if errors.As(resp.Error, &known) {
 		e.Code, e.Data = known.Code, known.Data
-		if resp.Error == error(known) {
-			e.Message = known.Message
-		}
 	}
 	if e.Code == 0 { // the SDK's way to say that something went wrong
 		st.s.log.Debug("a request failed", "error", resp.Error)
