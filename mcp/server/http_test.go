@@ -51,14 +51,23 @@ type web struct {
 	served  func() error       // waits for its end
 }
 
+// webLog is what a server logs. Whoever waits for a line is woken by it.
 type webLog struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
+	mu    sync.Mutex
+	lines sync.Cond
+	buf   bytes.Buffer
+}
+
+func newWebLog() *webLog {
+	l := new(webLog)
+	l.lines.L = &l.mu
+	return l
 }
 
 func (l *webLog) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.lines.Broadcast()
 	return l.buf.Write(p)
 }
 
@@ -68,11 +77,31 @@ func (l *webLog) String() string {
 	return l.buf.String()
 }
 
-// serveHTTP serves the tools echo, wait and whoami until the test ends.
+// has waits until something is in the log.
+func (l *webLog) has(t testing.TB, text string) {
+	t.Helper()
+	late := false
+	defer time.AfterFunc(30*time.Second, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		late = true
+		l.lines.Broadcast()
+	}).Stop()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for !bytes.Contains(l.buf.Bytes(), []byte(text)) {
+		if late {
+			t.Fatalf("the log has no %s:\n%s", text, l.buf.Bytes())
+		}
+		l.lines.Wait()
+	}
+}
+
+// serveHTTP serves the tools echo, wait, whoami and large until the test ends.
 func serveHTTP(t testing.TB, cfg server.HTTPConfig, budgets server.Budgets) *web {
 	t.Helper()
 	w := &web{
-		t: t, log: new(webLog),
+		t: t, log: newWebLog(),
 		running: make(chan struct{}, 100), ended: make(chan error, 100),
 		release: make(chan struct{}), callers: make(chan string, 100),
 	}
@@ -90,6 +119,9 @@ func serveHTTP(t testing.TB, cfg server.HTTPConfig, budgets server.Budgets) *web
 				return tools.Text("done"), nil
 			}
 		}},
+		{"large", func(context.Context, tools.Call) (tools.Result, error) {
+			return tools.Text(strings.Repeat("x", 8<<20)), nil
+		}},
 		{"whoami", func(ctx context.Context, _ tools.Call) (tools.Result, error) {
 			w.callers <- server.CallerName(ctx)
 			return tools.Text("ok"), nil
@@ -97,7 +129,7 @@ func serveHTTP(t testing.TB, cfg server.HTTPConfig, budgets server.Budgets) *web
 	}
 	registry, guard := guardOf(t, offered...)
 	s, err := server.New(server.Config{
-		Name: "test", Version: "1", Guard: guard, Tools: []string{"echo", "wait", "whoami", "extra"}, Budgets: budgets,
+		Name: "test", Version: "1", Guard: guard, Tools: []string{"echo", "wait", "whoami", "large", "extra"}, Budgets: budgets,
 		Logger: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {
