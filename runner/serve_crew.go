@@ -139,6 +139,24 @@ func crewName(c *crew.Crew) string {
 	return ""
 }
 
+// servedCrews are the names of the tools that the crews of surfaces are, as far as
+// the crews can be read.
+func servedCrews(surfaces []config.Served) []string {
+	var names []string
+	for _, s := range surfaces {
+		for _, served := range s.Crews {
+			name := served.Name
+			if name == "" {
+				if c, _ := crew.Load(served.Path); c != nil {
+					name = crewName(c)
+				}
+			}
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // inputSchema is the schema of a crew's variables. Each is a text, and must be
 // given where the crew has no value of its own; initial_context may be.
 func inputSchema(variables []crew.Variable) json.RawMessage {

@@ -164,8 +164,15 @@ func (h *Host) IdleRules() []string {
 		}
 	}
 	offered = append(offered, permission.Request{Tool: agent.AskCoworker}, permission.Request{Tool: agent.DelegateWork})
+	idle := h.policy.Idle(offered)
+	if len(idle) > 0 { // crews are read for that alone
+		for _, name := range servedCrews(h.cfg.Settings.MCP.Served) {
+			offered = append(offered, permission.Request{Tool: name})
+		}
+		idle = h.policy.Idle(offered)
+	}
 	var lines []string
-	for _, rule := range h.policy.Idle(offered) {
+	for _, rule := range idle {
 		absent := slices.ContainsFunc(h.Servers(), func(r mcp.ServerReport) bool {
 			return r.State != mcp.StateConnected && strings.HasPrefix(rule.Pattern, "mcp__"+r.Name)
 		})

@@ -1,0 +1,560 @@
+package runner_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"crewhost/config"
+	"crewhost/config/secret"
+	"crewhost/config/strict"
+	"crewhost/mcp"
+	"crewhost/runner"
+	"crewhost/runner/llm"
+	"crewhost/tools"
+	"crewhost/tools/permission"
+)
+
+// surface composes the only surface of the settings.
+func (r *rig) surface(t *testing.T) *runner.Surface {
+	t.Helper()
+	settings, err := config.Load(config.Source{CrewDir: r.dir, Environ: []string{"SERVER=" + self(t)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := r.host.Surface(t.Context(), runner.ServeConfig{Served: settings.MCP.Served[0]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// listen serves the only surface of the settings over HTTP until the test ends,
+// and returns its URL.
+func (r *rig) listen(t *testing.T) string {
+	t.Helper()
+	l, err := r.surface(t).ListenHTTP(t.Context(), config.ServedHTTP{Listen: "127.0.0.1:0", Path: "/mcp"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		if err := l.Serve(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(func() { stop(); serving.Wait() })
+	return l.URL()
+}
+
+// behind opens a host that has another one for a server.
+func behind(t *testing.T, url, protocol string, change ...func(*runner.Config)) *runner.Host {
+	t.Helper()
+	return open(t, map[string]string{"crewhost.yaml": fmt.Sprintf(`
+mcp: { servers: { inner: { url: %q, protocol: %s, required: true } } }
+permissions: { default: allow }
+`, url, protocol)}, change...).host
+}
+
+var eras = []string{"modern", "legacy"}
+
+// eventually waits for what another goroutine is about to do.
+func eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	limit := time.After(20 * time.Second)
+	for !done() {
+		select {
+		case <-tick.C:
+		case <-limit:
+			t.Fatal("in vain waited for " + what)
+		}
+	}
+}
+
+// O22: a host behind a host, over HTTP in each era. Tools are called through both,
+// digit for digit (K31), and those that come are followed.
+func TestChainOverHTTP(t *testing.T) {
+	for _, era := range eras {
+		t.Run(era, func(t *testing.T) {
+			inner := open(t, map[string]string{"crewhost.yaml": `
+mcp:
+  servers: { standard: { command: "${SERVER}", args: [mcptest-server, standard, -tools, "echo,fail,add,count,big"] } }
+  served: { demo: { tools: ["mcp__standard__*", json_tool] } }
+permissions: { allow: [echo, fail, add], deny: [count] }
+`})
+			outer := behind(t, inner.listen(t), era)
+			if r := outer.Servers()[0]; string(r.Era) != era {
+				t.Errorf("the era is %s", r.Era)
+			}
+			if got, failed := said(t, outer, "echo", `{"id":725653563933458433}`); failed || got != `{"id":725653563933458433}` {
+				t.Errorf("got %s", got)
+			}
+			if _, failed := said(t, outer, "fail", `{}`); !failed {
+				t.Error("a failure is none behind two hosts")
+			}
+			// R3: the inner policy stands, whatever the outer one allows.
+			for _, tool := range []string{"count", "big"} {
+				if got, failed := said(t, outer, tool, `{"bytes":1}`); !failed || !strings.Contains(got, "The policy denied") {
+					t.Errorf("%s: %s", tool, got)
+				}
+			}
+			if _, failed := said(t, outer, "add", `{"name":"late"}`); failed {
+				t.Fatal("add failed")
+			}
+			eventually(t, "the tool that came", func() bool {
+				return slices.ContainsFunc(outer.Tools(), func(d tools.Definition) bool { return d.Name == "late" && d.Server == "inner" })
+			})
+		})
+	}
+}
+
+// meeting is a model that says who has come, and answers when told to.
+type meeting struct {
+	arrived chan struct{}
+	leave   chan struct{}
+	stopped chan struct{}
+}
+
+func (m *meeting) Generate(ctx context.Context, req llm.Request) (*llm.Response, error) {
+	select {
+	case m.arrived <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	select {
+	case <-m.leave:
+	case <-ctx.Done():
+		m.stopped <- struct{}{}
+		return nil, ctx.Err()
+	}
+	return answer("about " + req.Messages[len(req.Messages)-1].Text()), nil
+}
+
+const servedCrew = `
+name: Harbour Log!
+goal: Say what is known of {Topic}
+inputs: { depth: two }
+agents: { one: { role: One, goal: Answer } }
+tasks:
+  first: { description: "Look at {topic}, {depth} deep", expectedOutput: A word, agent: one }
+  last: { description: "Sum up {topic}", expectedOutput: A word, agent: one, dependencies: [first] }
+`
+
+const servesCrew = `
+mcp: { served: { demo: { crews: [crew.yaml] } } }
+permissions: { allow: [harbour_log, human_input] }
+`
+
+// O22: a crew is a tool. Its variables are the arguments, its output the result,
+// and its tasks the progress; it is no tool of the host's own, so that it can't
+// call itself.
+func TestServedCrew(t *testing.T) {
+	for _, era := range eras {
+		t.Run(era, func(t *testing.T) {
+			heard := make(chan struct{})
+			inner := open(t, map[string]string{"crewhost.yaml": servesCrew, "crew.yaml": servedCrew}, with(patient(heard)))
+			outer := behind(t, inner.listen(t), era)
+			defs := outer.Tools()
+			at := slices.IndexFunc(defs, func(d tools.Definition) bool { return d.Name == "harbour_log" })
+			if at < 0 || defs[at].Description != "Say what is known of {Topic}" || defs[at].Title != "Harbour Log!" {
+				t.Fatalf("got %+v", defs)
+			}
+			want := `{"type":"object","properties":{"depth":{"type":"string","default":"two"},"initial_context":{"type":"string","description":"What the run begins with, for all agents to read."},"topic":{"type":"string"}},"required":["topic"],"additionalProperties":false}`
+			if got := string(defs[at].InputSchema); got != want {
+				t.Errorf("the schema is %s", got)
+			}
+			if slices.ContainsFunc(inner.host.Tools(), func(d tools.Definition) bool { return d.Name == "harbour_log" }) {
+				t.Error("the host has its own crew for a tool")
+			}
+			var mu sync.Mutex
+			var told []tools.Progress
+			res, err := outer.Call(t.Context(), tools.Call{Name: "harbour_log", Arguments: json.RawMessage(`{"topic":"tides"}`), Progress: func(p tools.Progress) {
+				mu.Lock()
+				defer mu.Unlock()
+				if told = append(told, p); len(told) == 1 {
+					close(heard)
+				}
+			}})
+			if err != nil || res.IsError || res.Content[0].Text != "Tides, in short." {
+				t.Fatalf("%+v, %v", res, err)
+			}
+			var structured struct {
+				OK    bool
+				Final string
+				Tasks []struct{ Task, Agent, State string }
+			}
+			if err := json.Unmarshal(res.Structured, &structured); err != nil || !structured.OK || structured.Final != "Tides, in short." {
+				t.Errorf("%s, %v", res.Structured, err)
+			}
+			if diff := cmp.Diff([]struct{ Task, Agent, State string }{{"first", "one", "completed"}, {"last", "one", "completed"}}, structured.Tasks); diff != "" {
+				t.Error(diff)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for i, p := range told {
+				if p.Total != 2 || i > 0 && p.Done <= told[i-1].Done {
+					t.Errorf("progress %+v", told)
+				}
+			}
+			for arguments, want := range map[string]string{
+				`{}`:                        `The argument "topic" is missing.`,
+				`{"topic":1}`:               `The argument "topic" is not a text.`,
+				`{"topic":"x","depht":"y"}`: `There is no argument "depht"; did you mean "depth"?`,
+			} {
+				if got, failed := said(t, outer, "harbour_log", arguments); !failed || got != want {
+					t.Errorf("%s: %s", arguments, got)
+				}
+			}
+		})
+	}
+}
+
+// patient is a model that sums up when somebody has heard how far it is.
+type patient chan struct{}
+
+func (p patient) Generate(ctx context.Context, r llm.Request) (*llm.Response, error) {
+	if !strings.Contains(r.Messages[len(r.Messages)-1].Text(), "Sum up tides") {
+		return answer("Tides, at length."), nil
+	}
+	select {
+	case <-p:
+		return answer("Tides, in short."), nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(20 * time.Second):
+		return nil, errors.New("nobody heard how far it is")
+	}
+}
+
+// What went wrong with a crew is told task by task, with what there was till then,
+// and without secrets.
+func TestServedCrewFails(t *testing.T) {
+	m := &faltering{}
+	inner := open(t, map[string]string{"crewhost.yaml": servesCrew, "crew.yaml": servedCrew + `
+  after: { description: "More", expectedOutput: A word, agent: one, dependencies: [last] }
+`}, with(m), func(c *runner.Config) {
+		c.Redactor = &secret.Redactor{}
+		c.Redactor.Add(secret.New("hush-hush-1234"))
+	})
+	outer := behind(t, inner.listen(t), "modern")
+	res, err := outer.Call(t.Context(), tools.Call{Name: "harbour_log", Arguments: json.RawMessage(`{"topic":"tides"}`)})
+	if err != nil || !res.IsError {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	got := res.Content[0].Text
+	for _, want := range []string{`The crew "Harbour Log!" failed: `, "- first: completed", "- last: failed: ", "- after: skipped: ", "What the last completed task had said:\nTides, at length."} {
+		if !strings.Contains(got, want) {
+			t.Errorf("it does not say %q:\n%s", want, got)
+		}
+	}
+	if strings.Contains(got+string(res.Structured), "hush-hush") || !strings.Contains(string(res.Structured), `"ok":false`) {
+		t.Errorf("got %s\n%s", got, res.Structured)
+	}
+}
+
+// faltering is a model that fails at the second task, and gives a secret away.
+type faltering struct{}
+
+func (faltering) Generate(_ context.Context, r llm.Request) (*llm.Response, error) {
+	if strings.Contains(r.Messages[len(r.Messages)-1].Text(), "Sum up") {
+		return nil, errors.New("refused: hush-hush-1234 is no key")
+	}
+	return answer("Tides, at length."), nil
+}
+
+// Calls are runs of their own, side by side; a call that is cancelled stops its run
+// and no other.
+func TestServedCrewRuns(t *testing.T) {
+	for _, era := range eras {
+		t.Run(era, func(t *testing.T) {
+			m := &meeting{arrived: make(chan struct{}), leave: make(chan struct{}), stopped: make(chan struct{}, 3)}
+			inner := open(t, map[string]string{"crewhost.yaml": servesCrew, "crew.yaml": servedCrew}, with(m))
+			outer := behind(t, inner.listen(t), era)
+			call := func(ctx context.Context, topic string) (tools.Result, error) {
+				return outer.Call(ctx, tools.Call{Name: "harbour_log", Arguments: json.RawMessage(`{"topic":"` + topic + `"}`)})
+			}
+			doomed, cancel := context.WithCancel(t.Context())
+			var running sync.WaitGroup
+			running.Go(func() {
+				if res, err := call(doomed, "nothing"); tools.CodeOf(err) != tools.CodeCancelled {
+					t.Errorf("%+v, %v", res, err)
+				}
+			})
+			for _, topic := range []string{"tides", "winds"} {
+				running.Go(func() {
+					res, err := call(t.Context(), topic)
+					if err != nil || res.IsError || !strings.Contains(res.Content[0].Text, topic) {
+						t.Errorf("%s: %+v, %v", topic, res, err)
+					}
+				})
+			}
+			for range 3 {
+				<-m.arrived
+			}
+			cancel()
+			<-m.stopped
+			for range 2 { // the two that go on ask once more
+				m.leave <- struct{}{}
+				<-m.arrived
+			}
+			for range 2 {
+				m.leave <- struct{}{}
+			}
+			running.Wait()
+		})
+	}
+}
+
+// asked answers forms, and remembers what it was asked.
+type asked struct {
+	values map[string]string
+	action mcp.Action
+
+	mu        sync.Mutex
+	questions []string
+}
+
+func (a *asked) Elicit(_ context.Context, q mcp.Question) (mcp.Answer, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.questions = append(a.questions, q.Message)
+	made := mcp.Answer{Action: a.action, Values: map[string]secret.Text{}}
+	for _, f := range q.Fields {
+		if v, ok := a.values[f.Name]; ok {
+			made.Values[f.Name] = secret.NewText(v, v)
+		}
+	}
+	return made, nil
+}
+
+// What an agent of a served crew asks goes to the client's person, in both eras.
+func TestServedCrewAsksTheClient(t *testing.T) {
+	asks := with(modelFunc(func(r llm.Request) *llm.Response {
+		if last := r.Messages[len(r.Messages)-1]; last.Role == llm.RoleTool {
+			return answer("They said " + last.Text())
+		}
+		return calls(llm.ToolCall{ID: "1", Name: "human_input", Arguments: `{"prompt":"Which harbour?","default_value":"Brest"}`})
+	}))
+	files := map[string]string{"crewhost.yaml": servesCrew, "crew.yaml": `
+name: Harbour log
+goal: Ask
+agents: { one: { role: One, goal: Answer, tools: [human_input] } }
+tasks: { only: { description: Ask, expectedOutput: A word, agent: one } }
+`}
+	for _, era := range eras {
+		t.Run(era, func(t *testing.T) {
+			inner := open(t, files, asks, func(c *runner.Config) { c.Asker = runner.ClientPerson{} })
+			url := inner.listen(t)
+			person := &asked{action: mcp.Accept, values: map[string]string{"answer": "Nantes"}}
+			outer := behind(t, url, era, func(c *runner.Config) { c.Respondent = person })
+			if got, failed := said(t, outer, "harbour_log", `{}`); failed || got != "They said Nantes" {
+				t.Errorf("got %s", got)
+			}
+			if len(person.questions) != 1 || !strings.Contains(person.questions[0], `The agent "one" asks: Which harbour?`) {
+				t.Errorf("asked %q", person.questions)
+			}
+			// The default is for who leaves the field, not for who declines.
+			person.action = mcp.Decline
+			if got, _ := said(t, outer, "harbour_log", `{}`); strings.Contains(got, "Brest") {
+				t.Errorf("got %s", got)
+			}
+			nobody := behind(t, url, era)
+			if got, _ := said(t, nobody, "harbour_log", `{}`); strings.Contains(got, "Brest") || strings.Contains(got, "Nantes") {
+				t.Errorf("got %s", got)
+			}
+		})
+	}
+}
+
+// R3: the client's person approves calls where the operator says so, and where the
+// client can't be asked the headless answer holds.
+func TestClientApproves(t *testing.T) {
+	for _, era := range eras {
+		t.Run(era, func(t *testing.T) {
+			inner := open(t, map[string]string{"crewhost.yaml": `
+mcp:
+  servers: { standard: { command: "${SERVER}", args: [mcptest-server, standard, -tools, echo] } }
+  served: { demo: { tools: [echo] } }
+`}, func(c *runner.Config) { c.Approver = runner.ClientPerson{Headless: permission.Deny} })
+			url := inner.listen(t)
+			person := &asked{action: mcp.Accept, values: map[string]string{"allow": "true"}}
+			outer := behind(t, url, era, func(c *runner.Config) { c.Respondent = person })
+			if got, failed := said(t, outer, "echo", `{"a":1}`); failed || got != `{"a":1}` {
+				t.Errorf("got %s", got)
+			}
+			if want := `the tool "echo" of MCP server "standard" with {"a":1}`; len(person.questions) != 1 || !strings.Contains(person.questions[0], want) {
+				t.Errorf("asked %q", person.questions)
+			}
+			person.values = map[string]string{"allow": "false", "reason": "Not today"}
+			if got, failed := said(t, outer, "echo", `{}`); !failed || !strings.Contains(got, "Not today") {
+				t.Errorf("got %s", got)
+			}
+			person.action = mcp.Decline
+			if got, failed := said(t, outer, "echo", `{}`); !failed || !strings.Contains(got, "A person denied") {
+				t.Errorf("got %s", got)
+			}
+			if got, failed := said(t, behind(t, url, era), "echo", `{}`); !failed || !strings.Contains(got, "the client can't be asked") {
+				t.Errorf("got %s", got)
+			}
+		})
+	}
+}
+
+// A question of a server goes on to the client's person where the operator says so.
+func TestQuestionsOfServersGoOn(t *testing.T) {
+	for _, era := range eras {
+		t.Run(era, func(t *testing.T) {
+			inner := open(t, map[string]string{"crewhost.yaml": `
+mcp:
+  servers: { asker: { command: "${SERVER}", args: [mcptest-server, standard, -tools, ask] } }
+  served: { demo: { tools: [ask] } }
+permissions: { default: allow }
+`}, func(c *runner.Config) { c.Respondent = runner.ClientPerson{} })
+			person := &asked{action: mcp.Accept, values: map[string]string{"colour": "blue"}}
+			outer := behind(t, inner.listen(t), era, func(c *runner.Config) { c.Respondent = person })
+			got, failed := said(t, outer, "ask", `{"message":"Which colour?","schema":{"type":"object","properties":{"colour":{"type":"string","enum":["red","blue"]}},"required":["colour"]}}`)
+			if failed || !strings.Contains(got, `"colour":"blue"`) {
+				t.Errorf("got %s", got)
+			}
+			if len(person.questions) != 1 || !strings.Contains(person.questions[0], `MCP server "asker"`) || !strings.Contains(person.questions[0], "Which colour?") {
+				t.Errorf("asked %q", person.questions)
+			}
+		})
+	}
+}
+
+// R5: resources and prompts of servers are passed on where they are named.
+func TestServedOffers(t *testing.T) {
+	for _, era := range eras {
+		t.Run(era, func(t *testing.T) {
+			inner := open(t, map[string]string{"crewhost.yaml": `
+mcp:
+  servers:
+    gone: { command: no-such-command }
+    notes: { command: "${SERVER}", args: [mcptest-server, standard, -tools, echo, -contents] }
+    other: { command: "${SERVER}", args: [mcptest-server, standard, -tools, count, -contents] }
+  served: { demo: { resources: ["notes/notes:///ti*", gone], prompts: [other/greet, gone] } }
+`})
+			outer := behind(t, inner.listen(t), era)
+			list, err := outer.Resources(t.Context(), "inner")
+			if err != nil || len(list.Resources) != 1 || list.Resources[0].URI != "notes:///tide" || len(list.Templates) != 0 {
+				t.Fatalf("%+v, %v", list, err)
+			}
+			contents, err := outer.ReadResource(t.Context(), "inner", "notes:///tide")
+			if err != nil || len(contents) == 0 || !strings.Contains(contents[0].Text, "high at six") {
+				t.Errorf("%+v, %v", contents, err)
+			}
+			for _, uri := range []string{"notes:///logo", "notes:///tie", "file:///etc/passwd"} {
+				if contents, err := outer.ReadResource(t.Context(), "inner", uri); err == nil {
+					t.Errorf("%s: %+v", uri, contents)
+				}
+			}
+			prompts, err := outer.Prompts(t.Context(), "inner")
+			if err != nil || len(prompts.Prompts) != 1 || prompts.Prompts[0].Name != "greet" {
+				t.Fatalf("%+v, %v", prompts, err)
+			}
+			text, err := outer.GetPrompt(t.Context(), "inner", "greet", map[string]string{"who": "Ada"})
+			if err != nil || len(text.Messages) != 2 {
+				t.Errorf("%+v, %v", text, err)
+			}
+			if len(outer.Tools()) > 5 { // its own
+				t.Errorf("tools are served that nobody named: %d", len(outer.Tools()))
+			}
+		})
+	}
+}
+
+// Everything that can't be served as it is written is said at once, with its place.
+func TestSurfaceFaults(t *testing.T) {
+	r := open(t, map[string]string{
+		"crewhost.yaml": `
+mcp:
+  servers:
+    notes: { command: "${SERVER}", args: [mcptest-server, standard, -tools, "echo,tides", -contents] }
+    other: { command: "${SERVER}", args: [mcptest-server, standard, -tools, count, -contents] }
+  served:
+    demo:
+      tools: [eho, "echo:a=b", "[", human_input, "nothing_*", "mcp__notes__*"]
+      crews: [a.yaml, b.yaml, {path: c.yaml, name: tides}, gone.yaml, broken.yaml]
+      prompts: [notes, other]
+`,
+		"a.yaml":      strings.Replace(servedCrew, "Harbour Log!", "Same", 1),
+		"b.yaml":      strings.Replace(servedCrew, "Harbour Log!", "same", 1),
+		"c.yaml":      servedCrew,
+		"broken.yaml": strings.Replace(servedCrew, "goal: Answer", "goal: Answer, tools: [nothing]", 1),
+	}, with(modelFunc(func(llm.Request) *llm.Response { return answer("x") })))
+	settings, err := config.Load(config.Source{CrewDir: r.dir, Environ: []string{"SERVER=" + self(t)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = r.host.Surface(t.Context(), runner.ServeConfig{Served: settings.MCP.Served[0]})
+	var issues strict.Issues
+	if !errors.As(err, &issues) {
+		t.Fatalf("got %v", err)
+	}
+	got := strings.ReplaceAll(issues.Error(), r.dir+"/", "")
+	for _, want := range []string{
+		`broken.yaml:5:51: agents.one.tools: `,
+		`crewhost.yaml:8:15: there is no tool "eho" (did you mean "echo"?) [unknown-tool]`,
+		`crewhost.yaml:8:20: the tool "echo:a=b": a condition on arguments has no place here`,
+		`crewhost.yaml:8:32: allow rule "["`,
+		`crewhost.yaml:8:37: human_input asks the person at this host, and is not served`,
+		`crewhost.yaml:9:23: the crews a.yaml and b.yaml would both be served as "same"`,
+		`crewhost.yaml:9:38: the crew c.yaml would be served as "tides", which is the name of a tool of MCP server "notes"`,
+		`gone.yaml`,
+		`the MCP servers "notes" and "other" both have a prompt "greet"`,
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no line says %s\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "nothing_*") {
+		t.Errorf("a pattern that fits nothing yet is no fault:\n%s", got)
+	}
+}
+
+// A crew whose model can't be made is refused before anybody calls it, and what the
+// policy will always refuse is known.
+func TestSurfaceJudges(t *testing.T) {
+	files := map[string]string{
+		"crewhost.yaml": `
+llm: { provider: openai, model: m, api_key: "${NO_SUCH_KEY}" }
+mcp: { served: { demo: { tools: [json_tool, file_read, "nothing_*"], crews: [crew.yaml] } } }
+permissions: { allow: [json_tool] }
+`, "crew.yaml": servedCrew}
+	r := open(t, files)
+	settings, err := config.Load(config.Source{CrewDir: r.dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.host.Surface(t.Context(), runner.ServeConfig{Served: settings.MCP.Served[0]}); err == nil || !strings.Contains(err.Error(), "NO_SUCH_KEY") {
+		t.Errorf("got %v", err)
+	}
+	r = open(t, files, with(llm.Echo{}))
+	s := r.surface(t)
+	if diff := cmp.Diff([]string{"file_read", "harbour_log"}, s.Refused()); diff != "" {
+		t.Error(diff)
+	}
+	if got := s.Warnings(); len(got) != 1 || !strings.Contains(got[0], `the pattern "nothing_*" fits no tool`) {
+		t.Errorf("warnings %q", got)
+	}
+}
+
+// A rule about a served crew is no slip, whoever reads the settings.
+func TestIdleRulesKnowServedCrews(t *testing.T) {
+	r := open(t, map[string]string{"crewhost.yaml": servesCrew, "crew.yaml": servedCrew})
+	if lines := r.host.IdleRules(); len(lines) != 0 {
+		t.Errorf("got %q", lines)
+	}
+}
