@@ -167,15 +167,12 @@ func (r *run) call(ctx context.Context, c *call) {
 			return r.toolbox.CallTool(ctx, own, call)
 		}
 	}
+	far := r.follow(c)
 	res, err := run(event.NewContext(ctx, r.scope(c)), tools.Call{
 		ID: c.id, Name: c.tool.def.Name, Arguments: c.args,
-		Agent: r.in.Agent.Key, Task: r.in.Task.Key,
-		Progress: func(p tools.Progress) {
-			e := r.toolEvent(event.ToolProgress, c)
-			e.Progress = &event.Progress{Done: p.Done, Total: p.Total, Message: p.Message}
-			r.emit(e)
-		},
+		Agent: r.in.Agent.Key, Task: r.in.Task.Key, Progress: far.report,
 	})
+	far.end()
 	returned := r.toolEvent(event.ToolReturned, c)
 	returned.DurationMS = time.Since(start).Milliseconds()
 	switch {

@@ -243,7 +243,7 @@ func (r *run) request(ctx context.Context, toolFree bool) (*llm.Response, error)
 			}
 		}
 	}
-	r.emit(event.Event{Kind: event.ModelCalled, Correlation: r.about, Turn: r.out.Turns, Model: r.settings.Model, Operation: r.operation})
+	r.emit(event.Event{Kind: event.ModelCalled, Correlation: r.about, Turn: r.out.Turns, Provider: r.settings.Provider, Model: r.settings.Model, Operation: r.operation})
 	start := time.Now()
 	res, err := r.model.Generate(ctx, req)
 	if err == nil && res == nil {
