@@ -21,21 +21,23 @@ type traits struct {
 	effort    bool // knows efforts
 }
 
-// known are the models whose documentation is known; the longest prefix counts.
-// A later model is taken to be as those of today.
-var known = [...]traits{
-	{prefix: "claude-", maxTokens: 128_000, adaptive: true, effort: true},
-	{prefix: "claude-3-", maxTokens: 4096},
-	{prefix: "claude-3-5-", maxTokens: 8192},
-	{prefix: "claude-3-7-", maxTokens: 64_000},
-	{prefix: "claude-opus-4-0", maxTokens: 32_000},
-	{prefix: "claude-opus-4-1", maxTokens: 32_000},
-	{prefix: "claude-opus-4-2", maxTokens: 32_000}, // claude-opus-4-20250514
-	{prefix: "claude-opus-4-5", maxTokens: 64_000, effort: true},
-	{prefix: "claude-sonnet-4-0", maxTokens: 64_000},
-	{prefix: "claude-sonnet-4-2", maxTokens: 64_000}, // claude-sonnet-4-20250514
-	{prefix: "claude-sonnet-4-5", maxTokens: 64_000},
-	{prefix: "claude-haiku-4-5", maxTokens: 64_000},
+// known returns the models whose documentation is known; the longest prefix
+// counts. A later model is taken to be as those of today.
+func known() []traits {
+	return []traits{
+		{prefix: "claude-", maxTokens: 128_000, adaptive: true, effort: true},
+		{prefix: "claude-3-", maxTokens: 4096},
+		{prefix: "claude-3-5-", maxTokens: 8192},
+		{prefix: "claude-3-7-", maxTokens: 64_000},
+		{prefix: "claude-opus-4-0", maxTokens: 32_000},
+		{prefix: "claude-opus-4-1", maxTokens: 32_000},
+		{prefix: "claude-opus-4-2", maxTokens: 32_000}, // claude-opus-4-20250514
+		{prefix: "claude-opus-4-5", maxTokens: 64_000, effort: true},
+		{prefix: "claude-sonnet-4-0", maxTokens: 64_000},
+		{prefix: "claude-sonnet-4-2", maxTokens: 64_000}, // claude-sonnet-4-20250514
+		{prefix: "claude-sonnet-4-5", maxTokens: 64_000},
+		{prefix: "claude-haiku-4-5", maxTokens: 64_000},
+	}
 }
 
 // traitsOf returns what is known of a model, whatever a reseller puts before its
@@ -47,7 +49,7 @@ func traitsOf(model string) traits {
 		return traits{maxTokens: DefaultMaxTokens}
 	}
 	var best traits
-	for _, t := range known {
+	for _, t := range known() {
 		if strings.HasPrefix(model[at:], t.prefix) && len(t.prefix) > len(best.prefix) {
 			best = t
 		}

@@ -1,19 +1,26 @@
 package anthropic
 
-import (
-	"encoding/json"
-	"slices"
-)
+import "encoding/json"
 
-// schemaKeys are the keywords of JSON Schema that the API's structured outputs
-// know, and formats those of its string formats.
-var (
-	schemaKeys = [...]string{
-		"$ref", "$defs", "type", "anyOf", "allOf", "description", "title", "enum", "const", "default",
-		"properties", "additionalProperties", "required", "items", "minItems", "format", "pattern",
+// schemaKeyword reports whether the API's structured outputs know a keyword of
+// JSON Schema.
+func schemaKeyword(key string) bool {
+	switch key {
+	case "$ref", "$defs", "type", "anyOf", "allOf", "description", "title", "enum", "const", "default",
+		"properties", "additionalProperties", "required", "items", "minItems", "format", "pattern":
+		return true
 	}
-	formats = [...]string{"date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"}
-)
+	return false
+}
+
+// stringFormat reports whether they know a format of texts.
+func stringFormat(name string) bool {
+	switch name {
+	case "date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid":
+		return true
+	}
+	return false
+}
 
 const maxSchemaDepth = 100
 
@@ -37,12 +44,12 @@ func outputSchema(raw json.RawMessage, depth int) (json.RawMessage, bool) {
 		return nil, false // references to it would lead nowhere
 	}
 	for key := range s {
-		if !slices.Contains(schemaKeys[:], key) {
+		if !schemaKeyword(key) {
 			delete(s, key)
 		}
 	}
 	var format string
-	if json.Unmarshal(s["format"], &format) == nil && !slices.Contains(formats[:], format) {
+	if json.Unmarshal(s["format"], &format) == nil && !stringFormat(format) {
 		delete(s, "format")
 	}
 	var least int
