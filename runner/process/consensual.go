@@ -3,6 +3,7 @@ package process
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,12 +27,16 @@ func consensual(ctx context.Context, r *run) error {
 	if r.plan.Crew.Consensus != nil {
 		how = *r.plan.Crew.Consensus
 	}
+	members := r.workers()
+	if len(members) == 0 {
+		return errors.New("there is no agent to do the tasks and vote")
+	}
 	r.inLine()
 	for _, s := range r.slots {
 		s.task, s.result.Agent = answered(s.task), ""
 	}
 	return r.each(ctx, 1, func(ctx context.Context, s *slot) error {
-		j := &jury{slot: s, how: how, members: r.workers(), answers: make(map[string]string)}
+		j := &jury{slot: s, how: how, members: members, answers: make(map[string]string)}
 		j.labels = newLabels(s.task.Key, keysOf(j.members))
 		j.agree(ctx)
 		return nil
@@ -325,7 +330,7 @@ func (j *jury) fallBack(ctx context.Context, v ruling, rounds int, answers []str
 func (j *jury) decision(ctx context.Context, answers []string) (agent, why string, err error) {
 	manager := j.run.plan.Crew.Agent(j.run.plan.Crew.ManagerAgent.V)
 	if manager == nil {
-		return "", "", fmt.Errorf("the crew has no manager")
+		return "", "", errors.New("the crew has no manager")
 	}
 	offered := j.labels.offered(manager.Key, answers)
 	schema, _ := json.Marshal(map[string]any{ // maps of strings encode

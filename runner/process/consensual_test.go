@@ -369,6 +369,22 @@ func TestConsensualFailsByTheOneRule(t *testing.T) {
 	}
 }
 
+func TestAJuryOfNobodyFails(t *testing.T) {
+	b := &bench{}
+	c := jurors(nil, "dov", "t")
+	c.ManagerAgent = text("dov")
+	_, err := process.Run(t.Context(), process.Plan{Crew: c, Runner: b, Questioner: b})
+	if err == nil || !strings.Contains(err.Error(), "there is no agent to do the tasks and vote") {
+		t.Error(err)
+	}
+	// A manager that is not there decides nothing.
+	b = &bench{}
+	c = jurors(how(func(c *crew.ConsensusConfig) { c.Fallback = crew.ManagerDecision }), "ann bob", "t")
+	if _, err := process.Run(t.Context(), process.Plan{Crew: c, Runner: b, Questioner: b}); err == nil || !strings.Contains(err.Error(), "the crew has no manager") {
+		t.Error(err)
+	}
+}
+
 // The answer that is kept has to be left; a file that can't be fails the task.
 func TestTheKeptAnswerMustBeLeft(t *testing.T) {
 	errFull := errors.New("disk full")
