@@ -150,6 +150,7 @@ type Loop struct {
 	log         *slog.Logger
 	stream      bool
 	limits      Limits
+	fits        fitter
 
 	mu       sync.Mutex
 	limiters map[any]*rate.Limiter // by *crew.Crew and *crew.Agent

@@ -57,3 +57,24 @@ func (d direct) Call(ctx context.Context, call tools.Call) (tools.Result, error)
 func (d direct) CallTool(ctx context.Context, tool tools.Tool, call tools.Call) (tools.Result, error) {
 	return tool.Call(ctx, call)
 }
+
+// BenchmarkTeam measures the loop's own cost of a task in one turn, for an agent
+// that may put work to nineteen others.
+func BenchmarkTeam(b *testing.B) {
+	bench := newBench(b, instant{1})
+	loop, err := agent.New(agent.Config{Models: bench.cfg.Models, Toolbox: direct{&bench.registry}, Definitions: bench.registry.Definitions})
+	if err != nil {
+		b.Fatal(err)
+	}
+	var roles []string
+	for i := range 20 {
+		roles = append(roles, fmt.Sprintf("agent%d=Role %d", i, i))
+	}
+	in := team(roles...)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := loop.Run(b.Context(), in); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

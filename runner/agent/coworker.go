@@ -41,7 +41,8 @@ func (l Limits) coworkers(in Input) []*crew.Agent {
 type coworker struct {
 	def    tools.Definition
 	others []*crew.Agent
-	run    *run // whose call it is; set before the first
+	names  []string // of others
+	run    *run     // whose call it is; set before the first
 }
 
 // coworkerTools are the tools of an agent that has others to put work to.
@@ -50,10 +51,10 @@ func coworkerTools(in Input, others []*crew.Agent) []*coworker {
 		return nil
 	}
 	var list strings.Builder
-	names := make([]string, len(others))
+	names := namesOf(others, in.Crew)
+	share := min(300, 6_000/len(others))
 	for i, a := range others {
-		names[i] = nameOf(a, in.Crew)
-		fmt.Fprintf(&list, "\n- %s: %s", names[i], excerpt(line(a.Goal.V, ""), 300))
+		fmt.Fprintf(&list, "\n- %s: %s", names[i], excerpt(line(a.Goal.V, ""), share))
 	}
 	who := map[string]any{"type": "string", "enum": names, "description": "Who: one of your coworkers."}
 	about := map[string]any{"type": "string", "description": "All that they need to know: they see nothing of your conversation."}
@@ -73,12 +74,12 @@ func coworkerTools(in Input, others []*crew.Agent) []*coworker {
 		return text
 	}
 	return []*coworker{
-		{others: others, def: tools.Definition{
+		{others: others, names: names, def: tools.Definition{
 			Name:        AskCoworker,
 			Description: "Ask one of your coworkers a question, and get the answer." + list.String(),
 			InputSchema: schema("question", "The question.", false),
 		}},
-		{others: others, def: tools.Definition{
+		{others: others, names: names, def: tools.Definition{
 			Name:        DelegateWork,
 			Description: "Hand a piece of your task to one of your coworkers, and get the result." + list.String(),
 			InputSchema: schema("task", "What they are to do, and what you expect to get.", true),
@@ -86,17 +87,23 @@ func coworkerTools(in Input, others []*crew.Agent) []*coworker {
 	}
 }
 
-// nameOf is how agents call a coworker: by its role, or by its key where others
-// of the crew have the same role.
-func nameOf(a *crew.Agent, c *crew.Crew) string {
-	role := line(a.Role.V, a.Key)
-	for _, other := range c.Agents {
-		if other != a && strings.EqualFold(line(other.Role.V, other.Key), role) {
-			return a.Key
+// namesOf is how agents call their coworkers: by their roles, or by their keys
+// where others of the crew have the same role.
+func namesOf(agents []*crew.Agent, c *crew.Crew) []string {
+	roles := make(map[string]int, len(c.Agents))
+	for _, a := range c.Agents {
+		roles[strings.ToLower(line(a.Role.V, a.Key))]++
+	}
+	names := make([]string, len(agents))
+	for i, a := range agents {
+		if names[i] = line(a.Role.V, a.Key); roles[strings.ToLower(names[i])] > 1 {
+			names[i] = a.Key
 		}
 	}
-	return role
+	return names
 }
+
+func nameOf(a *crew.Agent, c *crew.Crew) string { return namesOf([]*crew.Agent{a}, c)[0] }
 
 // Definition implements [tools.Tool].
 func (w *coworker) Definition() tools.Definition { return w.def }
@@ -155,19 +162,15 @@ func (w *coworker) find(role string) (*crew.Agent, string) {
 	}
 	name := line(role, "")
 	var found []*crew.Agent
-	for _, a := range w.others {
-		if strings.EqualFold(nameOf(a, in.Crew), name) {
+	for i, a := range w.others {
+		if strings.EqualFold(w.names[i], name) {
 			return a, ""
 		}
 		if same(a, name) {
 			found = append(found, a)
 		}
 	}
-	names := make([]string, len(w.others))
-	for i, a := range w.others {
-		names[i] = nameOf(a, in.Crew)
-	}
-	valid := "Your coworkers: " + strings.Join(names, ", ")
+	valid := "Your coworkers: " + strings.Join(w.names, ", ")
 	switch {
 	case len(found) == 1:
 		return found[0], ""
@@ -181,7 +184,7 @@ func (w *coworker) find(role string) (*crew.Agent, string) {
 		return nil, fmt.Sprintf("%s waits for your own answer, and can't be asked now. %s", excerpt(name, 60), valid)
 	}
 	msg := fmt.Sprintf("You have no coworker %q", excerpt(name, 60))
-	if near := nearest(name, names); near != "" {
+	if near := nearest(name, w.names); near != "" {
 		msg += fmt.Sprintf("; did you mean %q?", near)
 	} else {
 		msg += "."

@@ -48,7 +48,7 @@ func promptInput() (Input, []tools.Definition) {
 
 func TestPrompts(t *testing.T) {
 	in, defs := promptInput()
-	set, err := newToolset(in.Agent, in.Task, defs, llm.SchemaDialect{})
+	set, err := newToolset(in.Agent, in.Task, defs, new(fitter).to(llm.SchemaDialect{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestDeliverablesInThePrompt(t *testing.T) {
 		{"final_message", `saved as /out/paper.md in the form "markdown"`},
 	} {
 		in.Task.Deliverable.Source = tt.source
-		set, err := newToolset(in.Agent, in.Task, defs, llm.SchemaDialect{})
+		set, err := newToolset(in.Agent, in.Task, defs, new(fitter).to(llm.SchemaDialect{}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,7 +146,7 @@ func TestDeliverablesInThePrompt(t *testing.T) {
 		}
 	}
 	in.Task.Deliverable.Source = "none"
-	set, err := newToolset(in.Agent, in.Task, defs, llm.SchemaDialect{})
+	set, err := newToolset(in.Agent, in.Task, defs, new(fitter).to(llm.SchemaDialect{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func TestEarlierOutputsShareTheirBudgets(t *testing.T) {
 		{Task: "b", Text: strings.Repeat("b", 100)},
 		{Task: "c", Text: "C-HEAD" + strings.Repeat("c", 9000) + "C-TAIL"},
 	}
-	set, err := newToolset(in.Agent, in.Task, defs, llm.SchemaDialect{})
+	set, err := newToolset(in.Agent, in.Task, defs, new(fitter).to(llm.SchemaDialect{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +220,7 @@ func TestOfManyOutputsTheLatestAreReadable(t *testing.T) {
 		in.Prior = append(in.Prior, Prior{Task: fmt.Sprintf("p%02d", i), Text: strings.Repeat("x", 1000)})
 	}
 	in.Prior[0].Task = "find" // on which it depends
-	set, err := newToolset(in.Agent, in.Task, defs, llm.SchemaDialect{})
+	set, err := newToolset(in.Agent, in.Task, defs, new(fitter).to(llm.SchemaDialect{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +240,7 @@ func TestOfManyOutputsTheLatestAreReadable(t *testing.T) {
 
 func TestSectionsComeLastAndShareTheirSpace(t *testing.T) {
 	in, defs := promptInput()
-	set, err := newToolset(in.Agent, in.Task, defs, llm.SchemaDialect{})
+	set, err := newToolset(in.Agent, in.Task, defs, new(fitter).to(llm.SchemaDialect{}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -109,7 +109,7 @@ func (l *Loop) prepare(in Input) (*run, error) {
 	if l.toolbox != nil {
 		own = coworkerTools(in, l.limits.coworkers(in))
 	}
-	set, err := newToolset(in.Agent, in.Task, l.definitions(), llm.DialectOf(model), own...)
+	set, err := newToolset(in.Agent, in.Task, l.definitions(), l.fits.to(llm.DialectOf(model)), own...)
 	if err != nil {
 		return nil, err
 	}
@@ -284,11 +284,7 @@ func (r *run) take(ctx context.Context, res *llm.Response) (answer string, done 
 	msg.Role = llm.RoleAssistant
 	text := msg.Text()
 	blank := strings.TrimSpace(text) == ""
-	var written []textCall
-	said := text
-	if len(msg.Calls) == 0 && len(r.set.held) > 0 {
-		written, said = textCalls(text)
-	}
+	written, said, torn := r.writtenIn(msg)
 	if strings.TrimSpace(said) != "" {
 		// The last text is what a task that fails leaves.
 		r.out.Text = r.pieces + said
@@ -296,7 +292,7 @@ func (r *run) take(ctx context.Context, res *llm.Response) (answer string, done 
 	switch {
 	case res.Stop == llm.StopFilter:
 		return "", false, fail(ReasonFiltered, "the provider withheld the answer, or the model refused (%s)", res.Stop)
-	case res.Stop == llm.StopLength && len(msg.Calls)+len(written) > 0:
+	case res.Stop == llm.StopLength && len(msg.Calls)+len(written) > 0, torn:
 		return "", false, r.handBackCut(msg, said, written)
 	case len(msg.Calls) > 0:
 		r.pieces, r.continued, r.cuts, r.empties, r.pending = "", 0, 0, 0, ""

@@ -31,17 +31,16 @@ type toolset struct {
 
 // held is a tool that the agent holds.
 type held struct {
-	def   tools.Definition
-	wire  string     // the name that the model sees
-	fit   adapted    // the schema that the model sees
-	own   tools.Tool // the tool itself, where it is not in the registry
-	shape any        // the server's own schema, decoded; nil where it has none
+	fitting
+	def  tools.Definition
+	wire string     // the name that the model sees
+	own  tools.Tool // the tool itself, where it is not in the registry
 }
 
 // newToolset picks from defs what a and t name, and the tool to ask a person
-// with where t wants it (K27), adds the agent's own, and adapts their schemas to
-// the dialect of the model's API. Names that are not there are an error.
-func newToolset(a *crew.Agent, t *crew.Task, defs []tools.Definition, dialect llm.SchemaDialect, own ...*coworker) (*toolset, error) {
+// with where t wants it (K27), adds the agent's own, and fits their schemas to
+// the model's API. Names that are not there are an error.
+func newToolset(a *crew.Agent, t *crew.Task, defs []tools.Definition, fit func(json.RawMessage) fitting, own ...*coworker) (*toolset, error) {
 	known := make(map[string]tools.Definition, len(defs))
 	for _, d := range defs {
 		known[d.Name] = d
@@ -79,10 +78,7 @@ func newToolset(a *crew.Agent, t *crew.Task, defs []tools.Definition, dialect ll
 	set.byWire = make(map[string]int, len(names))
 	for i, wire := range wireNames(names) {
 		def := known[names[i]]
-		h := held{def: def, wire: wire, fit: adapt(def.InputSchema, dialect), own: beside[def.Name]}
-		if json.Unmarshal(def.InputSchema, &h.shape) != nil {
-			h.shape = nil
-		}
+		h := held{def: def, wire: wire, fitting: fit(def.InputSchema), own: beside[def.Name]}
 		set.byWire[wire] = len(set.held)
 		set.held = append(set.held, h)
 		for _, w := range h.fit.warnings {
@@ -102,15 +98,6 @@ func (h held) arguments(text string) (json.RawMessage, error) {
 		return nil, err
 	}
 	return normalise(string(h.fit.back(raw)), h.shape)
-}
-
-// offeredShape is the schema that the model sees, decoded; nil where it is none.
-func (h held) offeredShape() any {
-	var shape any
-	if json.Unmarshal(h.fit.schema, &shape) != nil {
-		return nil
-	}
-	return shape
 }
 
 // lookup returns the tool that the model calls name.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"crewhost/runner/llm"
@@ -40,6 +41,25 @@ func protocol(set *toolset) string {
 	return b.String()
 }
 
+// writtenIn finds the calls in a turn's text, and what it says besides. Where the
+// turn goes on with an answer that was cut, both are of the whole answer, and its
+// calls are torn: none of them can be trusted to be complete (K71).
+func (r *run) writtenIn(msg llm.Message) (calls []textCall, said string, torn bool) {
+	text := msg.Text()
+	if len(msg.Calls) > 0 || len(r.set.held) == 0 {
+		return nil, text, false
+	}
+	if r.pieces == "" {
+		calls, said = textCalls(text)
+		return calls, said, false
+	}
+	if calls, said = textCalls(r.pieces + text); len(calls) == 0 {
+		return nil, text, false
+	}
+	r.pieces = ""
+	return calls, said, true
+}
+
 // callWritten runs the calls that a model wrote into its text, and answers with
 // one message that has all results in their order.
 func (r *run) callWritten(ctx context.Context, msg llm.Message, written []textCall) error {
@@ -55,7 +75,7 @@ func (r *run) callWritten(ctx context.Context, msg llm.Message, written []textCa
 		args, err := w.args, error(nil)
 		if len(w.fields) > 0 {
 			tool, _ := r.set.lookup(w.name)
-			args, err = typed(w.fields, tool.offeredShape())
+			args, err = typed(w.fields, tool.shown)
 		}
 		if err == nil && strings.TrimSpace(args) == "" {
 			err = errors.New("the arguments are missing")
@@ -86,6 +106,9 @@ func resultsOf(calls []call) llm.Message {
 			}
 			b.WriteString(p.Text)
 		}
+	}
+	if slices.ContainsFunc(calls, func(c call) bool { return c.fault != "" }) {
+		b.WriteString("\n\nWhat is no call but is about one belongs in a code fence.")
 	}
 	return llm.Message{Role: llm.RoleUser, Parts: append([]llm.Part{{Text: b.String()}}, data...)}
 }

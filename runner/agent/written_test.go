@@ -92,6 +92,8 @@ func TestWrittenCallsAreBounded(t *testing.T) {
 		"malformed, then mended":  {[]llmtest.Turn{malformed, malformed, llmtest.Text(writtenSearch), llmtest.Text("done")}, "", 1},
 		"cut":                     {[]llmtest.Turn{cut(writtenSearch), llmtest.Text(writtenSearch), llmtest.Text("done")}, "", 1},
 		"cut in the call":         {[]llmtest.Turn{cut(writtenSearch[:40]), llmtest.Text("done")}, "", 0},
+		"cut, then gone on with":  {[]llmtest.Turn{cut("I search. <tool_"), llmtest.Text(`call>{"name":"search"}</tool_call>`), llmtest.Text(writtenSearch), llmtest.Text("done")}, "", 1},
+		"cut in a fence":          {[]llmtest.Turn{cut("So:\n```\nfirst\n"), llmtest.Text(writtenSearch + "\n```\nThat is it.")}, "", 0},
 		"cut again and again":     {[]llmtest.Turn{cut(writtenSearch), cut(writtenSearch), cut(writtenSearch)}, agent.ReasonCut, 0},
 		"instead of an answer":    {[]llmtest.Turn{thought("hm"), llmtest.Text(writtenSearch), llmtest.Text("done")}, "", 0},
 		"in a fence, and meant":   {[]llmtest.Turn{llmtest.Text("```\n" + writtenSearch[10:] + "\n```"), llmtest.Text(writtenSearch), llmtest.Text("done")}, "", 1},
