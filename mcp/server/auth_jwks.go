@@ -14,6 +14,7 @@ import (
 	"io"
 	"math/big"
 	"net/http"
+	"net/url"
 	"slices"
 	"sync"
 	"time"
@@ -165,6 +166,9 @@ func (s *keySet) fetch(ctx context.Context) ([]jwk, error) {
 		if err := checkURL(meta.JWKSURI); err != nil {
 			return nil, fmt.Errorf("keys of %s: %w", s.issuer.URL, err)
 		}
+		if !isLoopback(hostOf(s.issuer.URL)) && isLoopback(hostOf(meta.JWKSURI)) {
+			return nil, fmt.Errorf("keys of %s: it says that they are on this machine", s.issuer.URL)
+		}
 		s.url = meta.JWKSURI
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url, nil)
@@ -185,6 +189,14 @@ func (s *keySet) fetch(ctx context.Context) ([]jwk, error) {
 		return nil, err
 	}
 	return parseJWKS(data)
+}
+
+func hostOf(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return ""
+	}
+	return u.Hostname()
 }
 
 // parseJWKS reads a set of keys (RFC 7517). Keys of kinds that are not used here,

@@ -294,6 +294,32 @@ func bare(t *testing.T) *server.Server {
 	return s
 }
 
+// Beyond loopback, what may not be meant is said, and loopback stays guarded.
+func TestListenBeyondLoopback(t *testing.T) {
+	for _, tt := range []struct {
+		cfg  server.HTTPConfig
+		said string
+	}{
+		{server.HTTPConfig{AllowUnauthenticated: true}, "whoever reaches"},
+		{server.HTTPConfig{Tokens: []server.Token{server.NewToken("ci", goodToken)}}, "in the clear"},
+	} {
+		tt.cfg.Listen = "0.0.0.0:0"
+		w := serveHTTP(t, tt.cfg, server.Budgets{})
+		w.log.has(t, tt.said)
+		_, port, err := net.SplitHostPort(w.http.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.url = "http://127.0.0.1:" + port + "/mcp"
+		if g := w.ask("tools/list", "", "Authorization", "Bearer "+goodToken); g.status != http.StatusOK {
+			t.Errorf("by loopback's name: %d %s", g.status, g.body)
+		}
+		if g := w.ask("tools/list", "", "Authorization", "Bearer "+goodToken, "Host", "evil.example"); g.status != http.StatusForbidden {
+			t.Errorf("rebound: %d %s", g.status, g.body)
+		}
+	}
+}
+
 // Who opens a port closes it, be it served or not.
 func TestListenHTTP(t *testing.T) {
 	s := bare(t)

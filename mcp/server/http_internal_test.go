@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -323,39 +322,6 @@ func TestCrowd(t *testing.T) {
 	}
 }
 
-// Whoever writes to a queue never waits, and a reader that is behind is let go.
-func TestQueue(t *testing.T) {
-	reader, writer := io.Pipe() // takes what is read, and nothing else
-	r := newReply(pipeWriter{http.Header{}, writer}, time.Minute)
-	var behind error
-	q := newQueue(r, 2, 10, func(err error) { behind = err })
-	write := func(s string) error { _, err := q.Write([]byte(s)); return err }
-	if err := write("12345"); err != nil { // the pump takes it, or it waits
-		t.Fatal(err)
-	}
-	if err := write("1234"); err != nil {
-		t.Fatal(err)
-	}
-	if err := write("12345678"); !errors.Is(err, errBehind) || !errors.Is(behind, errBehind) {
-		t.Errorf("more bytes than may wait: %v, %v", err, behind)
-	}
-	if err := write("1"); !errors.Is(err, errBehind) {
-		t.Errorf("after that: %v", err)
-	}
-	_ = reader.Close()
-	if status := q.end(); status != http.StatusOK {
-		t.Errorf("status %d", status)
-	}
-}
-
-type pipeWriter struct {
-	header http.Header
-	io.Writer
-}
-
-func (p pipeWriter) Header() http.Header { return p.header }
-func (p pipeWriter) WriteHeader(int)     {}
-
 // An answer that is long in coming shows signs of life, and is still an answer
 // afterwards, even if it is an error that was to have a status of its own.
 func TestReplyShowsSignsOfLife(t *testing.T) {
@@ -409,5 +375,43 @@ func TestReplyTranslates(t *testing.T) {
 	r.call = true
 	if r.end(); rec.Code != http.StatusServiceUnavailable {
 		t.Errorf("a call that was not answered: %d %s", rec.Code, rec.Body)
+	}
+}
+
+// A name is judged by where a request came in: over loopback a page may have had
+// its own name resolve to this machine.
+func TestHostAllowed(t *testing.T) {
+	here, there := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80}, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 80}
+	for _, tt := range []struct {
+		allowed []string
+		local   net.Addr
+		host    string
+		want    bool
+	}{
+		{nil, here, "localhost", true},
+		{nil, here, "127.0.0.2:99", true},
+		{nil, here, "[::ffff:127.0.0.1]", true},
+		{nil, here, "evil.example", false},
+		{nil, here, "", false},
+		{nil, nil, "evil.example", false},
+		{nil, there, "any.example", true},
+		{nil, there, "192.0.2.1", true},
+		{[]string{"mcp.example"}, there, "mcp.example.", true},
+		{[]string{"mcp.example"}, there, "MCP.EXAMPLE:1", true},
+		{[]string{"mcp.example:443"}, there, "mcp.example", false},
+		{[]string{"mcp.example"}, there, "evil.example", false},
+		{[]string{"mcp.example"}, there, "192.0.2.1", false},
+		{[]string{"mcp.example"}, here, "mcp.example", true},
+		{[]string{"::1"}, there, "[::1]:8080", true},
+	} {
+		h := &Handler{cfg: HTTPConfig{AllowedHosts: tt.allowed}}
+		r := httptest.NewRequest(http.MethodPost, "/mcp", nil)
+		r.Host = tt.host
+		if tt.local != nil {
+			r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, tt.local))
+		}
+		if got := h.hostAllowed(r); got != tt.want {
+			t.Errorf("%q by %v, of %q: %v", tt.host, tt.local, tt.allowed, got)
+		}
 	}
 }

@@ -42,6 +42,9 @@ func (s *Server) ListenHTTP(ctx context.Context, cfg HTTPConfig) (*HTTP, error) 
 		return nil, fmt.Errorf("listening on %s: %w", cfg.Listen, err)
 	}
 	h := &HTTP{handler: handler, log: handler.log, secure: certificates != nil}
+	if err := h.checkReach(inner.Addr()); err != nil {
+		return nil, errors.Join(fmt.Errorf("listening on %s: %w", cfg.Listen, err), inner.Close())
+	}
 	crowd := newCrowd(inner, cfg.Connections)
 	h.listener = crowd
 	if h.secure {
@@ -67,6 +70,22 @@ func (s *Server) ListenHTTP(ctx context.Context, cfg HTTPConfig) (*HTTP, error) 
 	}
 	h.server.RegisterOnShutdown(crowd.disperse)
 	return h, nil
+}
+
+// checkReach judges the address that a name led to, and says what may not be meant.
+func (h *HTTP) checkReach(addr net.Addr) error {
+	if tcp, ok := addr.(*net.TCPAddr); ok && tcp.IP.IsLoopback() {
+		return nil
+	}
+	switch cfg := h.handler.cfg; {
+	case h.handler.auth.open() && !cfg.AllowUnauthenticated:
+		return fmt.Errorf("%s is not loopback, and nobody is asked who they are", addr)
+	case h.handler.auth.open():
+		h.log.Warn("whoever reaches the server may call it", "address", addr)
+	case !h.secure:
+		h.log.Warn("tokens are sent in the clear, unless something in front of the server sees to TLS", "address", addr)
+	}
+	return nil
 }
 
 // Addr is the address that it listens on, with the port that it was given.

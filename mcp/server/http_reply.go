@@ -3,7 +3,6 @@ package server
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"maps"
 	"net/http"
 	"strings"
@@ -136,9 +135,6 @@ func (r *reply) live(every time.Duration) {
 			return
 		}
 		if r.status == 0 {
-			if r.started != nil {
-				r.started(r.header)
-			}
 			r.status = http.StatusOK
 			r.w.Header().Set("Content-Type", eventStream)
 			r.w.Header().Set("Cache-Control", "no-cache, no-transform")
@@ -175,100 +171,4 @@ func (r *reply) end() (status int) {
 		r.status = http.StatusOK
 	}
 	return r.status
-}
-
-// errBehind ends a stream whose client doesn't keep up.
-var errBehind = errors.New("the client does not read its stream")
-
-// A queue is a stream that whoever writes to it never waits for: so many events,
-// and so many bytes of them, may be on their way (I10). One more ends it, and the
-// client, who missed something, comes again and asks anew.
-type queue struct {
-	*reply
-	events   chan []byte
-	maxBytes int
-	behind   func(error)
-
-	mu      sync.Mutex
-	bytes   int
-	started bool
-	late    bool
-	broken  bool
-
-	pump sync.WaitGroup
-}
-
-// newQueue starts a stream that end ends.
-func newQueue(r *reply, maxEvents, maxBytes int, behind func(error)) *queue {
-	q := &queue{reply: r, events: make(chan []byte, maxEvents), maxBytes: maxBytes, behind: behind}
-	q.pump.Go(func() {
-		for event := range q.events {
-			_, err := q.reply.Write(event)
-			q.mu.Lock()
-			q.bytes -= len(event)
-			q.broken = q.broken || err != nil
-			q.mu.Unlock()
-			if len(q.events) == 0 {
-				_ = q.reply.FlushError()
-			}
-		}
-	})
-	return q
-}
-
-// WriteHeader sends the status and the headers.
-func (q *queue) WriteHeader(status int) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.started {
-		q.late = q.late || status >= http.StatusBadRequest
-		return
-	}
-	q.started = true
-	q.reply.WriteHeader(status)
-}
-
-// Write has a piece sent.
-func (q *queue) Write(p []byte) (int, error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.broken {
-		return 0, errBehind
-	}
-	if !q.started {
-		q.started = true
-		q.reply.WriteHeader(http.StatusOK)
-	}
-	event := bytes.Clone(p)
-	if q.late {
-		event = asEvent(p)
-	}
-	if q.bytes+len(event) <= q.maxBytes {
-		select {
-		case q.events <- event:
-			q.bytes += len(event)
-			return len(p), nil
-		default:
-		}
-	}
-	q.broken = true
-	q.behind(errBehind)
-	return 0, errBehind
-}
-
-// FlushError does nothing: what is written is on its way.
-func (q *queue) FlushError() error { return nil }
-
-// end waits until what is on its way has been sent, or can't be.
-func (q *queue) end() int {
-	q.mu.Lock()
-	broken := q.broken
-	q.broken = true
-	q.mu.Unlock()
-	if broken {
-		_ = q.rc.SetWriteDeadline(time.Now()) // it has had its time
-	}
-	close(q.events)
-	q.pump.Wait()
-	return q.reply.end()
 }

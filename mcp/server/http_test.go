@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -670,6 +671,17 @@ func TestHTTPSessions(t *testing.T) {
 			t.Errorf("got %d, want %d", g.status, status)
 		}
 	}
+	// Of those that made room, nothing is left.
+	goroutines := runtime.NumGoroutine()
+	for range 30 {
+		w.begin()
+	}
+	for began := time.Now(); runtime.NumGoroutine() > goroutines+10; runtime.Gosched() {
+		if time.Since(began) > 20*time.Second {
+			t.Fatalf("%d goroutines run, %d before", runtime.NumGoroutine(), goroutines)
+		}
+	}
+
 	w = serveHTTP(t, server.HTTPConfig{SessionIdle: time.Millisecond}, server.Budgets{})
 	g := w.send(http.MethodPost, initialize)
 	id := g.header.Get("Mcp-Session-Id")

@@ -28,7 +28,6 @@ type visit struct {
 	*Handler
 	r     *http.Request
 	reply *reply
-	end   func() int // of the reply; gives the status
 
 	began time.Time
 	id    string // of the request, for those who read logs
@@ -51,12 +50,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// Also what nobody wants to read is read, before the answer goes out.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(h.cfg.ReadTimeout)) // in tests there is no connection
 	x := &visit{Handler: h, r: r, reply: newReply(w, h.cfg.WriteTimeout), began: time.Now()}
-	x.end = x.reply.end
 	x.name(w.Header())
 	if x.allowed(w.Header()) {
 		x.serve(ctx)
 	}
-	x.record(ctx, x.end())
+	x.record(ctx, x.reply.end())
 }
 
 // saneRequestID is what may be taken over into a log.
@@ -259,7 +257,7 @@ func notAcceptable(types string) *refusal {
 }
 
 // forward has the SDK answer what has been read.
-func (x *visit) forward(ctx context.Context, to http.Handler, w http.ResponseWriter) {
+func (x *visit) forward(ctx context.Context, to http.Handler) {
 	ctx = context.WithValue(ctx, identityKey{}, x.who)
 	ctx = context.WithValue(ctx, homeKey{}, &x.home)
 	r := x.r.WithContext(ctx)
@@ -271,7 +269,7 @@ func (x *visit) forward(ctx context.Context, to http.Handler, w http.ResponseWri
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(x.msg.body)), int64(len(x.msg.body))
 	}
 	r.Header.Set("Accept", "application/json, "+eventStream) // judged before
-	to.ServeHTTP(w, r)
+	to.ServeHTTP(x.reply, r)
 }
 
 // accepted says that a message came, and that nothing more will be said of it.
@@ -284,14 +282,14 @@ func (x *visit) postModern(ctx context.Context) {
 	case x.msg.unheard():
 		x.accepted()
 	case !x.msg.call():
-		x.forward(ctx, x.modern, x.reply)
+		x.forward(ctx, x.modern)
 	case x.crowded():
 		x.refuse(busy())
 	case x.msg.method == listenMethod:
 		x.stream(ctx, x.modern)
 	default:
 		x.reply.live(x.budgets.Keepalive)
-		x.forward(ctx, x.modern, x.reply)
+		x.forward(ctx, x.modern)
 	}
 }
 
@@ -305,8 +303,8 @@ func (x *visit) crowded() bool {
 	return !x.msg.resumes && x.server.places.full()
 }
 
-// stream serves a stream that stays open until the client leaves, does not keep
-// up, has a token that expires, or the server ends.
+// stream serves a stream that stays open until the client leaves or does not read
+// it, its token expires, or the server ends.
 func (x *visit) stream(ctx context.Context, to http.Handler) {
 	if !x.until.IsZero() {
 		var expired context.CancelFunc
@@ -316,13 +314,8 @@ func (x *visit) stream(ctx context.Context, to http.Handler) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer x.streams.add(x.r, cancel)()
-	q := newQueue(x.reply, x.budgets.SubscriptionBuffer, x.budgets.ResponseBytes, func(err error) {
-		x.log.Info("a stream ends", "request", x.id, "reason", err)
-		cancel(err)
-	})
-	x.end = q.end
 	x.reply.live(x.budgets.Keepalive)
-	x.forward(ctx, to, q)
+	x.forward(ctx, to)
 }
 
 // postLegacy answers a message of the initialize lineage. A call belongs to its
@@ -345,7 +338,7 @@ func (x *visit) postLegacy(ctx context.Context) {
 	case x.msg.unheard():
 		x.accepted()
 	case !x.msg.call():
-		x.forward(ctx, x.legacy, x.reply)
+		x.forward(ctx, x.legacy)
 	case !isMethod(x.msg.method):
 		x.refuse(&refusal{status: http.StatusOK, code: jsonrpc.CodeMethodNotFound, message: "there is no such method"})
 	case one == nil:
@@ -354,7 +347,7 @@ func (x *visit) postLegacy(ctx context.Context) {
 		x.refuse(busy())
 	default:
 		x.reply.live(x.budgets.Keepalive)
-		x.forward(ctx, x.legacy, x.reply)
+		x.forward(ctx, x.legacy)
 	}
 }
 
@@ -388,7 +381,7 @@ func (x *visit) open(ctx context.Context) {
 			}
 		}
 	}
-	x.forward(context.WithValue(ctx, lifeKey{}, life), x.legacy, x.reply)
+	x.forward(context.WithValue(ctx, lifeKey{}, life), x.legacy)
 	if one == nil {
 		x.sessions.forgo()
 		cancel(errSessionEnded)

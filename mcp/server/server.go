@@ -7,6 +7,12 @@
 //
 //	s, err := server.New(server.Config{Name: "crewhost", Version: "1.0.0", Guard: guard})
 //	err = s.ServeStdio(ctx, os.Stdin, os.Stdout)
+//
+// Over HTTP it listens on loopback unless told otherwise, and what it asks of
+// clients is in its [HTTPConfig]:
+//
+//	h, err := s.ListenHTTP(ctx, server.HTTPConfig{Tokens: []server.Token{server.NewToken("ci", value)}})
+//	err = h.Serve(ctx) // until ctx ends
 package server
 
 import (
