@@ -385,6 +385,31 @@ func TestAJuryOfNobodyFails(t *testing.T) {
 	}
 }
 
+// Why agents and managers failed can be told from the error of the run.
+func TestConsensualKeepsCauses(t *testing.T) {
+	b := failingEverywhere{}
+	_, err := process.Run(t.Context(), process.Plan{Crew: jurors(nil, "ann bob", "t"), Runner: b, Questioner: b})
+	if !errors.Is(err, errTide) {
+		t.Error(err)
+	}
+	c := jurors(how(func(c *crew.ConsensusConfig) { c.Fallback, c.MaxRounds = crew.ManagerDecision, 1 }), "ann bob cem dov", "t")
+	c.ManagerAgent = text("dov")
+	_, err = process.Run(t.Context(), process.Plan{Crew: c, Runner: &bench{}, Questioner: b})
+	if !errors.Is(err, errTide) {
+		t.Error(err)
+	}
+}
+
+type failingEverywhere struct{}
+
+func (failingEverywhere) RunTask(context.Context, process.TaskInput) (process.Answer, error) {
+	return process.Answer{}, errTide
+}
+
+func (failingEverywhere) Ask(context.Context, process.Question) (process.Answer, error) {
+	return process.Answer{}, errTide
+}
+
 // The answer that is kept has to be left; a file that can't be fails the task.
 func TestTheKeptAnswerMustBeLeft(t *testing.T) {
 	errFull := errors.New("disk full")
