@@ -19,8 +19,13 @@ func (s *Server) listTools(x exchange, cursor string) (*answer, error) {
 		member: "tools",
 		items:  shelf.items,
 		key:    func(i item) string { return i.name },
-		render: func(i item) []byte { return i.json },
-		after:  shelf.after,
+		render: func(i item) []byte {
+			if x.modern {
+				return i.modern
+			}
+			return i.legacy
+		},
+		after: shelf.after,
 	}, cursor)
 }
 

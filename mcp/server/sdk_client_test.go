@@ -3,8 +3,11 @@ package server_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -149,7 +152,8 @@ func await[T any](t testing.TB, c <-chan T) T {
 	panic("unreachable")
 }
 
-// A call of the bare SDK's server and of this one, over pipes, of either era.
+// A call of the bare SDK's server and of this one, over pipes, of either era, by
+// callers one after the other or at the same time.
 func BenchmarkCall(b *testing.B) {
 	bare := func() func(context.Context, io.ReadCloser, io.WriteCloser) {
 		s := mcp.NewServer(&mcp.Implementation{Name: "t", Version: "1"}, nil)
@@ -169,28 +173,37 @@ func BenchmarkCall(b *testing.B) {
 			name string
 			run  func(context.Context, io.ReadCloser, io.WriteCloser)
 		}{{"bare", bare}, {"ours", ours}} {
-			b.Run(version+"/"+server.name, func(b *testing.B) {
-				inR, inW := io.Pipe()
-				outR, outW := io.Pipe()
-				done := make(chan struct{})
-				go func() {
-					defer close(done)
-					server.run(b.Context(), inR, outW)
-				}()
-				session, err := mcp.NewClient(&mcp.Implementation{Name: "t", Version: "1"}, nil).Connect(b.Context(), &mcp.IOTransport{Reader: outR, Writer: inW}, &mcp.ClientSessionOptions{ProtocolVersion: version})
-				if err != nil {
-					b.Fatal(err)
-				}
-				b.ReportAllocs()
-				for b.Loop() {
-					if _, err := session.CallTool(b.Context(), &mcp.CallToolParams{Name: "echo", Arguments: map[string]any{"a": 1}}); err != nil {
+			for _, callers := range []int{1, 32} {
+				b.Run(fmt.Sprintf("%s/%s/%d", version, server.name, callers), func(b *testing.B) {
+					inR, inW := io.Pipe()
+					outR, outW := io.Pipe()
+					done := make(chan struct{})
+					go func() {
+						defer close(done)
+						server.run(b.Context(), inR, outW)
+					}()
+					session, err := mcp.NewClient(&mcp.Implementation{Name: "t", Version: "1"}, nil).Connect(b.Context(), &mcp.IOTransport{Reader: outR, Writer: inW}, &mcp.ClientSessionOptions{ProtocolVersion: version})
+					if err != nil {
 						b.Fatal(err)
 					}
-				}
-				session.Close()
-				inW.Close()
-				<-done
-			})
+					b.ReportAllocs()
+					var calling sync.WaitGroup
+					var begun atomic.Int64
+					for range callers {
+						calling.Go(func() {
+							for begun.Add(1) <= int64(b.N) {
+								if _, err := session.CallTool(b.Context(), &mcp.CallToolParams{Name: "echo", Arguments: map[string]any{"a": 1}}); err != nil {
+									b.Error(err)
+								}
+							}
+						})
+					}
+					calling.Wait()
+					session.Close()
+					inW.Close()
+					<-done
+				})
+			}
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"crewhost/mcp/wire"
 	"crewhost/tools"
 )
 
@@ -16,15 +17,16 @@ type shelf struct {
 	items []item // by name
 }
 
-// An item is one entry of tools/list.
+// An item is one entry of tools/list, a Tool of MCP.
 type item struct {
-	name string
-	json []byte // a Tool of MCP
+	name   string
+	modern []byte
+	legacy []byte // for the eras before
 }
 
 func (s *shelf) equal(other *shelf) bool {
 	return slices.EqualFunc(s.items, other.items, func(a, b item) bool {
-		return a.name == b.name && bytes.Equal(a.json, b.json)
+		return a.name == b.name && bytes.Equal(a.modern, b.modern)
 	})
 }
 
@@ -43,7 +45,14 @@ func (s *Server) stock() *shelf {
 	var out shelf
 	for _, def := range s.cfg.Guard.Definitions() {
 		if s.cfg.Tools == nil || served[def.Name] {
-			out.items = append(out.items, item{name: def.Name, json: renderTool(def)})
+			one := item{name: def.Name, modern: renderTool(def)}
+			if one.legacy = one.modern; !ofObject(def.OutputSchema) {
+				// Before the modern era structured content is an object, and clients
+				// refuse a whole list for a schema of anything else.
+				def.OutputSchema = nil
+				one.legacy = renderTool(def)
+			}
+			out.items = append(out.items, one)
 		}
 	}
 	slices.SortFunc(out.items, func(a, b item) int { return compare(a.name, b.name) })
@@ -69,17 +78,41 @@ func (s *Server) reach(name string) (run func(context.Context, tools.Call) (tool
 // noSchema stands for a schema that isn't known: clients need one of an object.
 const noSchema = `{"type":"object"}`
 
-// renderTool is a definition as MCP writes it. Schemas are passed on whole (W7).
-func renderTool(def tools.Definition) []byte {
-	schema := def.InputSchema
+// ofObject reports whether a schema says that it is one of an object.
+func ofObject(schema json.RawMessage) bool {
 	if !isObject(schema) {
-		schema = json.RawMessage(noSchema)
+		return false
 	}
+	kind, _ := wire.Member(schema, "type")
+	return string(kind) == `"object"`
+}
+
+// inputSchema is a tool's schema as it is passed on: whole (W7), but that every
+// tool takes an object, and clients refuse a whole list where a schema doesn't say so.
+func inputSchema(schema json.RawMessage) json.RawMessage {
+	switch {
+	case ofObject(schema):
+		return schema
+	case !isObject(schema):
+		return json.RawMessage(noSchema)
+	}
+	if _, other := wire.Member(schema, "type"); other {
+		return json.RawMessage(noSchema)
+	}
+	rest := bytes.TrimSpace(bytes.TrimSpace(schema)[1:])
+	if rest[0] == '}' {
+		return json.RawMessage(noSchema)
+	}
+	return append([]byte(`{"type":"object",`), rest...)
+}
+
+// renderTool is a definition as MCP writes it.
+func renderTool(def tools.Definition) []byte {
 	o := newObject()
 	o.text("name", def.Name)
 	o.textIf("title", def.Title)
 	o.textIf("description", def.Description)
-	o.raw("inputSchema", schema)
+	o.raw("inputSchema", inputSchema(def.InputSchema))
 	if isObject(def.OutputSchema) {
 		o.raw("outputSchema", def.OutputSchema)
 	}

@@ -216,6 +216,28 @@ func TestDefinitionsAndContent(t *testing.T) {
 	}
 }
 
+// A schema that would have a client refuse the whole list is made fit.
+func TestSchemasThatClientsRefuse(t *testing.T) {
+	var all []tool
+	for name, schema := range map[string]string{
+		"a": ``, "b": `{}`, "c": ` { } `, "d": `{"properties":{}}`, "e": `{"type":"array"}`, "f": `[1]`, "g": `{bad`, "h": `true`, "i": ` {"x":1,"type" : "object"}`,
+	} {
+		all = append(all, tool{def: tools.Definition{Name: name, InputSchema: json.RawMessage(schema), OutputSchema: json.RawMessage(schema)}})
+	}
+	c := dial(t, serverOf(t, server.Config{}, all...))
+	c.hello("2025-11-25", "{}")
+	const none = `"inputSchema":{"type":"object"}`
+	for _, tt := range []struct{ line, want string }{
+		{legacyLine("1", "tools/list", ""), `[{"name":"a",` + none + `},{"name":"b",` + none + `},{"name":"c",` + none + `},{"name":"d","inputSchema":{"type":"object","properties":{}}},{"name":"e",` + none +
+			`},{"name":"f",` + none + `},{"name":"g",` + none + `},{"name":"h",` + none + `},{"name":"i","inputSchema":{"x":1,"type":"object"},"outputSchema":{"x":1,"type":"object"}}]`},
+		{modernLine("1", "tools/list", ""), `{"name":"d","inputSchema":{"type":"object","properties":{}},"outputSchema":{"properties":{}}},{"name":"e",` + none + `,"outputSchema":{"type":"array"}},`},
+	} {
+		if m := c.ask(tt.line); !strings.Contains(m.line, tt.want) {
+			t.Errorf("got %s\nwant %s", m.line, tt.want)
+		}
+	}
+}
+
 // Progress is told where the client has given a token; it grows, is not told too
 // often, and never after the answer.
 func TestProgress(t *testing.T) {
