@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -30,6 +32,17 @@ func TestMain(m *testing.M) {
 		"mcpserver": func() {
 			os.Args = slices.Insert(os.Args, 1, "mcptest-server")
 			os.Exit(mcptest.Main())
+		},
+		// A library that prints where only the protocol may.
+		"prints": func() {
+			out, err := claimStdout()
+			if err != nil {
+				panic(err)
+			}
+			fmt.Println("a library prints")
+			_, _ = os.NewFile(1, "stdout").WriteString("and so does C\n")
+			_, _ = io.WriteString(out, "protocol\n")
+			os.Exit(exitOK)
 		},
 		// A browser, as Linux and macOS open it.
 		"xdg-open": visit,

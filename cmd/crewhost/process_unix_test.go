@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,6 +34,12 @@ type program struct {
 // launch starts the test binary as crewhost in dir.
 func launch(t *testing.T, dir string, args ...string) *program {
 	t.Helper()
+	return launchOn(t, dir, nil, args...)
+}
+
+// launchOn is launch with a stdin.
+func launchOn(t *testing.T, dir string, stdin io.Reader, args ...string) *program {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -44,6 +51,7 @@ func launch(t *testing.T, dir string, args ...string) *program {
 	}
 	p := &program{Cmd: exec.Command(link, args...), t: t}
 	p.Dir = dir
+	p.Stdin = stdin
 	p.Stdout = &p.stdout
 	stderr, err := p.StderrPipe()
 	if err != nil {
