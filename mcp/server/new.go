@@ -104,6 +104,6 @@ func (s *Server) newSDK() *mcp.Server {
 			},
 		})
 	sdk.AddSendingMiddleware(s.send)
-	sdk.AddReceivingMiddleware(s.receive)
+	sdk.AddReceivingMiddleware(withLife, s.receive)
 	return sdk
 }
