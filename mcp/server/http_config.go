@@ -25,9 +25,9 @@ type HTTPConfig struct {
 	// as browsers write it. None: a request with an Origin is refused (I12).
 	AllowedOrigins []string
 	// AllowedHosts are the names, host or host:port, by which the server may be
-	// called. What comes over loopback may always be called by loopback's names,
-	// and by no other that isn't here, so that no page reaches it by a name that
-	// it had resolve to this machine. Elsewhere an empty list allows all names.
+	// called; loopback's own names are always among them. What comes over loopback
+	// may be called by no other, so that no page reaches it by a name that it had
+	// resolve to this machine. Elsewhere an empty list allows all names.
 	AllowedHosts []string
 
 	Tokens []Token            // whoever has one of them may call
