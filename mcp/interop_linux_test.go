@@ -4,46 +4,26 @@ package mcp_test
 
 import (
 	"bufio"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
-	"unsafe"
-
-	"golang.org/x/sys/unix"
 
 	"crewhost/config"
 	"crewhost/config/secret"
 	"crewhost/mcp"
+	"crewhost/mcp/mcptest/interop"
 	"crewhost/tools"
 )
-
-// The reference servers, as .ci/npm pins and installs them. A server that is
-// not there fails these tests; it never skips them.
-const serversDir = "../.ci/npm/node_modules/@modelcontextprotocol"
-
-func script(t *testing.T, server string) string {
-	t.Helper()
-	path, err := filepath.Abs(filepath.Join(serversDir, "server-"+server, "dist", "index.js"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(path); err != nil {
-		t.Fatalf("reference server %q is not installed (npm ci in .ci/npm): %v", server, err)
-	}
-	return path
-}
 
 // node are the settings of a reference server over stdio.
 func node(t *testing.T, name string, args ...string) config.Server {
 	t.Helper()
 	s := config.Server{Name: name, Transport: config.TransportStdio, Command: secret.Literal("node")}
-	for _, arg := range append([]string{script(t, name)}, args...) {
+	for _, arg := range append([]string{interop.Script(t, "server-"+name+"/dist/index.js")}, args...) {
 		s.Args = append(s.Args, secret.Literal(arg))
 	}
 	return s
@@ -99,22 +79,19 @@ func TestInteropStdio(t *testing.T) {
 	}
 }
 
-// inside marks the process that runs in a network namespace of its own.
-const inside = "CREWHOST_TEST_NETNS"
-
 // TestInteropHTTP connects the reference server over Streamable HTTP, and
 // TestInteropSSE over the transport before it, which is found out (W3). That
 // server listens on every interface, so it and these tests run in a network
 // namespace that holds nothing but a loopback.
 func TestInteropHTTP(t *testing.T) {
-	if isolated(t, "TestInteropHTTP") {
+	if interop.Isolated(t) {
 		return
 	}
 	everything(t, "streamableHttp", "http://localhost:3901/mcp", config.TransportHTTP)
 }
 
 func TestInteropSSE(t *testing.T) {
-	if isolated(t, "TestInteropSSE") {
+	if interop.Isolated(t) {
 		return
 	}
 	everything(t, "sse", "http://localhost:3901/sse", config.TransportSSE)
@@ -122,7 +99,7 @@ func TestInteropSSE(t *testing.T) {
 
 // everything runs the reference server in one of its modes and speaks to it.
 func everything(t *testing.T, mode, url string, want config.Transport) {
-	server := exec.CommandContext(t.Context(), "node", script(t, "everything"), mode)
+	server := exec.CommandContext(t.Context(), "node", interop.Script(t, "server-everything/dist/index.js"), mode)
 	server.Env = append(os.Environ(), "PORT=3901")
 	stderr, err := server.StderrPipe()
 	if err != nil {
@@ -151,49 +128,6 @@ func everything(t *testing.T, mode, url string, want config.Transport) {
 	}
 	if d, err := r.Ping(t.Context(), "everything"); err != nil || d <= 0 {
 		t.Errorf("ping: %v, %v", d, err)
-	}
-}
-
-// ownNetwork starts a process in a network namespace of its own.
-func ownNetwork() *syscall.SysProcAttr {
-	attr := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
-	if os.Geteuid() != 0 {
-		attr.Cloneflags |= syscall.CLONE_NEWUSER
-		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
-		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
-	}
-	return attr
-}
-
-// loopbackUp switches on lo, which a new network namespace has switched off.
-func loopbackUp(t *testing.T) {
-	t.Helper()
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Close(fd)
-	ifr, err := unix.NewIfreq("lo")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ifr.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
-	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCSIFFLAGS, uintptr(unsafe.Pointer(ifr))); errno != 0 {
-		t.Fatalf("switching on the loopback: %v", errno)
-	}
-}
-
-// onlyLoopback makes sure that nothing here can be reached from outside.
-func onlyLoopback(t *testing.T) {
-	t.Helper()
-	all, err := net.Interfaces()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, i := range all {
-		if i.Flags&net.FlagLoopback == 0 && i.Flags&net.FlagUp != 0 {
-			t.Fatalf("interface %s is up", i.Name)
-		}
 	}
 }
 

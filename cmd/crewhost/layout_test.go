@@ -32,14 +32,15 @@ var imports = map[string][]string{
 
 	"crew": {"config/strict"},
 
-	"mcp":               {"mcp/child", "mcp/oauth", "mcp/wire", "tools", "config", "config/secret"},
-	"mcp/child":         {},
-	"mcp/oauth":         {"config", "config/secret"},
-	"mcp/gateway":       {"config", "config/secret"},
-	"mcp/server":        {"mcp/wire", "tools", "tools/permission"},
-	"mcp/wire":          {},
-	"mcp/mcptest":       {},
-	"mcp/mcptest/notes": {},
+	"mcp":                 {"mcp/child", "mcp/oauth", "mcp/wire", "tools", "config", "config/secret"},
+	"mcp/child":           {},
+	"mcp/oauth":           {"config", "config/secret"},
+	"mcp/gateway":         {"config", "config/secret"},
+	"mcp/server":          {"mcp/wire", "tools", "tools/permission"},
+	"mcp/wire":            {},
+	"mcp/mcptest":         {},
+	"mcp/mcptest/notes":   {},
+	"mcp/mcptest/interop": {},
 	// The client that the conformance suite tests is the product's.
 	"mcp/mcptest/conformance": {"mcp", "config", "config/secret", "tools"},
 
@@ -64,7 +65,7 @@ var imports = map[string][]string{
 
 // testOnly are packages that only tests and command packages of their own may
 // import.
-var testOnly = []string{"mcp/mcptest", "runner/llm/llmtest", "runner/event/eventtest"}
+var testOnly = []string{"mcp/mcptest", "mcp/mcptest/interop", "runner/llm/llmtest", "runner/event/eventtest"}
 
 const sdk = "github.com/modelcontextprotocol/" + "go-sdk"
 
