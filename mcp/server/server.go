@@ -13,6 +13,53 @@
 //
 //	h, err := s.ListenHTTP(ctx, server.HTTPConfig{Tokens: []server.Token{server.NewToken("ci", value)}})
 //	err = h.Serve(ctx) // until ctx ends
+//
+// # A request
+//
+// The SDK keeps sessions and knows what belongs to which era; nothing is registered
+// with it. A request comes to one place, [Server].receive, whatever it came over and
+// of whichever era it is. There it takes its place in the budget, and is answered by
+// what the [Config] says. Before that a transport has looked at it as a message: its
+// size, its depth, its envelope, its _meta.
+//
+// On stdio a stream sorts messages by what they say of themselves, and has a session
+// of the SDK for each era that is spoken on it. It reads no further than it can hold
+// answers for.
+//
+// # What is refused, and how
+//
+// A message that is none, a method or a name that isn't there, and what a budget
+// does not allow are errors of JSON-RPC, each with its code ([CodeBusy] and the
+// others). What the policy denies, what a tool fails at and what the host could not
+// carry out are results with isError, since a model should read them. Of the host's
+// insides clients learn nothing but a [tools.Code]; the log has all of it. A tool
+// that panics fails its call and nothing else.
+//
+// # Changes
+//
+// [Server.Refresh] and what a [Watcher] says come to listeners: a stream of
+// subscriptions/listen, or a session of the initialize lineage. Equal events that
+// wait are one. A stream on which more would wait than its buffer holds ends with
+// its result, and a session is told that the list of resources has changed: either
+// client reads again.
+//
+// # Asking
+//
+// A tool, a resource or a prompt may ask its [Caller]. An older client is sent a
+// request. In the modern era the client's request is answered with the question and
+// a state that nobody can guess or change; the call is parked, and goes on when the
+// client comes back with both. It holds its place until then, for at most five
+// minutes and no longer than its connection, and at most half of all places are held
+// so. What a person fills in wrongly is asked again.
+//
+// # Where things are
+//
+//   - what is served: shelf.go decides which tools are offered and what a call
+//     reaches; passed.go, page.go, answer.go, object.go
+//   - a request: receive.go, places.go, desk.go; converse.go, ask.go, home.go
+//   - changes: audience.go, send.go
+//   - stdio: stdio.go, stream.go, line.go, envelope.go
+//   - HTTP: http.go and its like; auth.go and its like
 package server
 
 import (
@@ -60,7 +107,7 @@ type Resources interface {
 // Watcher is told which resources somebody wants to hear of.
 type Watcher interface {
 	// Watch has changed be called, from any goroutine, whenever the resource has
-	// changed, until stop is called.
+	// changed, until stop is called. ctx is for the beginning alone.
 	Watch(ctx context.Context, uri string, changed func()) (stop func(), err error)
 }
 
@@ -125,10 +172,10 @@ type Budgets struct {
 	PageSize           int           // of lists; 50, at most 100
 	Grace              time.Duration // for answers after the end of input, and for cleaning up; 5 s
 
-	SubscriptionBuffer int           // events that wait for one stream; 64
+	SubscriptionBuffer int           // different events that wait for one stream; 64
 	Subscribers        int           // streams and sessions that listen; 1,024
 	SubscribedURIs     int           // resources that one of them watches; 64
-	Keepalive          time.Duration // between signs of life on an open stream; 15 s
+	Keepalive          time.Duration // between signs of life on an open stream over HTTP; 15 s
 
 	SearchThreshold int // tools above which tool_search and tool_call stand in for the list; 0: never
 	SearchResults   int // of one search; 20

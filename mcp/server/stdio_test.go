@@ -242,3 +242,21 @@ func TestBothErasOnOneStream(t *testing.T) {
 		t.Errorf("at the end of input: %v", err)
 	}
 }
+
+// I4: stdio gives the contract that HTTP gives.
+func TestDiscoverIsTheSameEverywhere(t *testing.T) {
+	w := serveHTTP(t, server.HTTPConfig{}, server.Budgets{})
+	g, _ := guard(t, nil)
+	s, err := server.New(server.Config{Name: "test", Version: "1", Guard: g})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdio := dial(t, s).ask(modernLine("1", "server/discover", ""))
+	var http message
+	if err := json.Unmarshal([]byte(w.ask("server/discover", "").message()), &http); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(stdio.Result, http.Result) {
+		t.Errorf("over stdio it is\n%s\nover HTTP\n%s", stdio.Result, http.Result)
+	}
+}
