@@ -2,6 +2,7 @@ package runner_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -90,5 +91,85 @@ func TestADeliverableThatCannotBeWritten(t *testing.T) {
 	var why *process.DeliverableError
 	if !errors.As(err, &why) || out.Tasks[0].State != process.Failed || out.Tasks[0].Text == "" {
 		t.Errorf("%v %+v", err, out)
+	}
+}
+
+// A form that a crew asks of a model is told in the prompt, too, and answers are
+// held to it: not every model keeps to what its API is asked for.
+func TestAResponseSchemaIsHeld(t *testing.T) {
+	const formed = `
+name: Papers
+goal: Write papers
+agents:
+  writer: {goal: Write, llm: {responseSchema: {schema: {type: object, required: [n], properties: {n: {type: integer}}}}}}
+tasks:
+  count: {description: Count., expectedOutput: A number}
+  any: {description: Count., expectedOutput: A number, llmOverride: {responseFormat: json_object}}
+  free: {description: Count., expectedOutput: A number, llmOverride: {responseFormat: text}}
+`
+	says := func(want string) func(llm.Request) error {
+		return func(req llm.Request) error {
+			if last := req.Messages[len(req.Messages)-1].Text(); !strings.Contains(last, want) {
+				return errors.New(last)
+			}
+			return nil
+		}
+	}
+	files := map[string]string{"crewhost.yaml": "llm: {provider: openai, model: plain}\n", "crew.yaml": formed}
+	m := llmtest.New(t,
+		llmtest.Text(`{"n":"one"}`).Expect(says("valid against this JSON Schema")),
+		llmtest.Text(`{"n":1}`).Expect(says("/n: got string, want integer")),
+		llmtest.Text(`one`).Expect(says("Answer with one JSON value")),
+		llmtest.Text(`{"one":1}`).Expect(says("holds no JSON")),
+		llmtest.Text("one").Expect(func(req llm.Request) error {
+			if strings.Contains(req.Messages[0].Text(), "# Form of the answer") || req.Format != nil {
+				return errors.New(req.Messages[0].Text())
+			}
+			return nil
+		}),
+	)
+	r := open(t, files, with(m))
+	if out, err := r.host.Run(t.Context(), r.crew(nil), nil); err != nil || out.Final != "one" {
+		t.Fatalf("%v %+v", err, out)
+	}
+}
+
+// K63: a schema that no answer could be judged by is found before the run.
+func TestSchemasAreJudgedAhead(t *testing.T) {
+	const wrong = `
+name: Papers
+goal: Write papers
+llm: {responseSchema: {schema: {type: strange}}}
+agents:
+  writer: {goal: Write, llm: {responseSchema: {schema: {$ref: "http://example.com/s"}}}}
+tasks:
+  a: {description: Count., expectedOutput: A number, deliverable: {path: /out/a, source: structured_output, schemaInline: {$ref: "#"}}}
+  b: {description: Count., expectedOutput: A number, deliverable: {path: /out/b, source: structured_output, schemaPath: /crew/none.json}}
+  c: {description: Count., expectedOutput: A number, deliverable: {path: /out/c, source: structured_output, schemaPath: /crew/bad.json}}
+  d: {description: Count., expectedOutput: A number, deliverable: {path: /out/d, source: structured_output, schemaPath: /crew/good.json}}
+`
+	r := open(t, map[string]string{
+		"crewhost.yaml": "llm: {provider: openai, model: plain}\nmounts: [\"./out:/out:rw\"]\n", "crew.yaml": wrong,
+		"bad.json": `{"type":`, "good.json": `{"type":"object"}`,
+	}, with(llmtest.New(t)))
+	c, err := crew.Load(filepath.Join(r.dir, "crew.yaml"))
+	var got []string
+	for _, i := range r.host.Judge(c, err, nil).Issues {
+		got = append(got, fmt.Sprintf("%d %s %s", i.Line, i.Code, i.Message))
+	}
+	want := []string{
+		"4 schema llm.responseSchema: the schema is no JSON Schema: /type: it fits none of the alternatives",
+		"6 schema agents.writer.llm.responseSchema: the schema is no JSON Schema: failing loading \"http://example.com/s\": a schema refers to nothing but itself",
+		"8 schema tasks.a.deliverable.schemaInline: the schema is no JSON Schema: a reference in it leads back to itself",
+		"9 schema tasks.b.deliverable.schemaPath: ",
+		"10 schema tasks.c.deliverable.schemaPath: the schema is no JSON Schema: it is not JSON",
+	}
+	if len(got) != len(want) {
+		t.Fatalf("%q", got)
+	}
+	for i := range want {
+		if !strings.HasPrefix(got[i], want[i]) {
+			t.Errorf("%q, want %q", got[i], want[i])
+		}
 	}
 }

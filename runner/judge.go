@@ -59,6 +59,7 @@ func (h *Host) Judge(loaded *crew.Crew, loadErr error, inputs crew.Inputs) Verdi
 	v.Warnings = append(v.Warnings, changes...)
 	v.Issues = append(v.Issues, h.unmounted(loaded)...)
 	v.Issues = append(v.Issues, h.deliverables(loaded.Expand(inputs))...)
+	v.Issues = append(v.Issues, judgeSchemas(loaded)...)
 	unsupported, without := unsupported(loaded)
 	v.Issues = append(v.Issues, unsupported...)
 	v.Warnings = append(v.Warnings, without...)

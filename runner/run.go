@@ -71,7 +71,7 @@ func (h *Host) run(ctx context.Context, c *crew.Crew, inputs crew.Inputs, events
 			}
 			return book.meter(m, h.models.profile(profile)), h.models.settings(profile), nil
 		},
-		Toolbox: h.guard, Definitions: h.guard.Definitions,
+		Toolbox: h.guard, Definitions: h.guard.Definitions, Forms: process.FormOf,
 		Events: events, Logger: h.log, Stream: h.cfg.Stream,
 	})
 	if err != nil {
@@ -172,36 +172,39 @@ func (d deliverer) Stamp(_ context.Context, path string) (process.Stamp, error) 
 // maxSchema bounds a schema file, in bytes.
 const maxSchema = 1 << 20
 
-// schemaReader reads schema files that stand beside or below the crew, and no
-// others.
+// schemaReader reads the schema files of a crew.
 func schemaReader(crewPath string) func(context.Context, string) ([]byte, error) {
-	return func(_ context.Context, path string) ([]byte, error) {
-		dir := crewPath
-		if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-			dir = filepath.Dir(dir)
-		}
-		root, err := os.OpenRoot(dir)
-		if err != nil {
-			return nil, fmt.Errorf("opening the crew's folder: %w", err)
-		}
-		defer root.Close()
-		name := filepath.FromSlash(strings.TrimPrefix(path, "/crew/"))
-		info, err := root.Stat(name)
-		if err != nil {
-			return nil, err
-		}
-		if !info.Mode().IsRegular() { // a pipe would hold the run up for ever
-			return nil, fmt.Errorf("%s is no regular file", path)
-		}
-		f, err := root.Open(name)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close()
-		data, err := io.ReadAll(io.LimitReader(f, maxSchema+1))
-		if err == nil && len(data) > maxSchema {
-			err = fmt.Errorf("%s is larger than %d bytes", path, maxSchema)
-		}
-		return data, err
+	return func(_ context.Context, path string) ([]byte, error) { return readSchema(crewPath, path) }
+}
+
+// readSchema reads a schema file that stands beside or below the crew; it reads
+// no others.
+func readSchema(crewPath, path string) ([]byte, error) {
+	dir := crewPath
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		dir = filepath.Dir(dir)
 	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("opening the crew's folder: %w", err)
+	}
+	defer root.Close()
+	name := filepath.FromSlash(strings.TrimPrefix(path, "/crew/"))
+	info, err := root.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() { // a pipe would hold the run up for ever
+		return nil, fmt.Errorf("%s is no regular file", path)
+	}
+	f, err := root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxSchema+1))
+	if err == nil && len(data) > maxSchema {
+		err = fmt.Errorf("%s is larger than %d bytes", path, maxSchema)
+	}
+	return data, err
 }

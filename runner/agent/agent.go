@@ -74,6 +74,11 @@ type Config struct {
 	Toolbox     Toolbox
 	Definitions func() []tools.Definition
 
+	// Forms returns what judges answers that are to have a form which the crew
+	// or the settings ask for, or nil where any will do. Not every model keeps to
+	// the form that it is asked for. A nil Forms judges none.
+	Forms func(llm.ResponseFormat) (func(answer string) error, error)
+
 	Events *event.Stream // nil: dropped
 	Logger *slog.Logger  // nil: discard
 	Stream bool          // answers are asked for as streams and told as model.delta events
@@ -146,6 +151,7 @@ type Loop struct {
 	models      func(string) (llm.Model, Settings, error)
 	toolbox     Toolbox
 	definitions func() []tools.Definition
+	forms       func(llm.ResponseFormat) (func(string) error, error)
 	events      *event.Stream
 	log         *slog.Logger
 	stream      bool
@@ -171,7 +177,7 @@ func New(cfg Config) (*Loop, error) {
 		cfg.Definitions = func() []tools.Definition { return nil }
 	}
 	return &Loop{
-		models: cfg.Models, toolbox: cfg.Toolbox, definitions: cfg.Definitions,
+		models: cfg.Models, toolbox: cfg.Toolbox, definitions: cfg.Definitions, forms: cfg.Forms,
 		events: cfg.Events, log: cfg.Logger, stream: cfg.Stream,
 		limits:   cfg.Limits.withDefaults(),
 		limiters: make(map[any]*rate.Limiter),
@@ -196,7 +202,7 @@ type Input struct {
 	// empty where there is none.
 	Schema json.RawMessage
 	// Format, where set, is asked of the model's API in place of what the
-	// settings say.
+	// settings say. It is Accept that holds the answer to it.
 	Format *llm.ResponseFormat
 	// Accept judges an answer before the task ends. What its error says goes
 	// back to the model, Limits.Revisions times at most; then the task fails
@@ -205,8 +211,9 @@ type Input struct {
 	// Budget, where set, bounds what the task uses.
 	Budget Budget
 
-	operation string        // what the model is asked for; empty: [OperationTask]
-	chain     []*crew.Agent // who handed this on, from the first; they wait for it
+	form      *llm.ResponseFormat // that the settings ask for, where there is no Format
+	operation string              // what the model is asked for; empty: [OperationTask]
+	chain     []*crew.Agent       // who handed this on, from the first; they wait for it
 }
 
 // Section is a titled part of a prompt beside the task itself.

@@ -44,6 +44,9 @@ func (l Limits) user(in Input, set *toolset) (text string, notices []string) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Task\n\n%s\n\n# Expected output\n\n%s", strings.TrimSpace(t.Description.V), strings.TrimSpace(t.ExpectedOutput.V))
 	deliverable(&b, in, set)
+	if f := in.form; f != nil && f.IsJSON() {
+		b.WriteString("\n\n# Form of the answer\n\n" + jsonAnswer(f.Schema))
+	}
 	if t.HumanInput && set.holds(humanInput) {
 		fmt.Fprintf(&b, "\n\n# A person's word\n\nBefore you answer, put your result to a person with %s and follow what they say.", set.wireName(humanInput))
 	}

@@ -25,7 +25,8 @@ type run struct {
 	history  history
 	maxIter  int
 
-	operation string // what the model is asked for, in a word
+	operation string             // what the model is asked for, in a word
+	form      func(string) error // judges the form of an answer; nil takes any
 
 	beside      sync.WaitGroup // work that coworkers do while the agent goes on
 	outstanding []*handover    // that work, in the order in which it was handed on
@@ -113,9 +114,16 @@ func (l *Loop) prepare(in Input) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
+	if in.Format == nil {
+		in.form = settings.Format
+	}
+	form, err := l.formOf(in.form)
+	if err != nil {
+		return nil, err
+	}
 	prompt, notices := l.limits.user(in, set)
 	r := l.begin(in, cmp.Or(in.operation, OperationTask), set, system(in, set, settings.TextCalls), prompt)
-	r.model, r.settings = model, settings
+	r.model, r.settings, r.form = model, settings, form
 	for _, w := range own {
 		w.run = r
 	}
@@ -129,6 +137,18 @@ func (l *Loop) prepare(in Input) (*run, error) {
 		r.notice("agent %q offers %d tools to the model; many providers refuse a request with more than %d", in.Agent.Key, n, manyTools)
 	}
 	return r, nil
+}
+
+// formOf returns what judges answers of a form, or nil.
+func (l *Loop) formOf(form *llm.ResponseFormat) (func(string) error, error) {
+	if form == nil || l.forms == nil {
+		return nil, nil
+	}
+	judge, err := l.forms(*form)
+	if err != nil {
+		return nil, &TaskError{Reason: ReasonRejected, Detail: "the form that answers are to have", Err: err}
+	}
+	return judge, nil
 }
 
 // begin is a conversation of which nothing was said yet but the prompt.
@@ -416,6 +436,11 @@ func (r *run) finish(ctx context.Context, msg llm.Message, answer string) (strin
 func (r *run) accept(ctx context.Context, answer string) error {
 	if r.in.Task.HumanInput && r.set.holds(humanInput) && !r.heard.Load() {
 		return fmt.Errorf("the task wants a person's word first (humanInput), and no person has answered %s", r.set.wireName(humanInput))
+	}
+	if r.form != nil {
+		if err := r.form(answer); err != nil {
+			return err
+		}
 	}
 	if r.in.Accept == nil {
 		return nil

@@ -74,6 +74,9 @@ type ResponseFormat struct {
 	Strict bool            `json:"strict,omitempty"`
 }
 
+// IsJSON reports whether the answer is to be JSON.
+func (f ResponseFormat) IsJSON() bool { return f.Type == "json_object" || f.Type == "json_schema" }
+
 // Thinking asks a reasoning model to think.
 type Thinking struct {
 	Enabled      bool   `json:"enabled"`

@@ -10,6 +10,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"crewhost/crew"
+	"crewhost/runner/llm"
 )
 
 // DeliverableError says why a task did not leave what it was to leave. It fails
@@ -155,13 +156,36 @@ func (d *deliverable) written(ctx context.Context) error {
 }
 
 // pick returns the JSON in an answer that is valid by the schema.
-func (d *deliverable) pick(answer string) (string, error) {
+func (d *deliverable) pick(answer string) (string, error) { return pick(d.valid, answer) }
+
+// FormOf returns what judges answers that are to have a form of JSON: what its
+// errors say is for the model to read. It is nil for other forms. A schema that is
+// none is an error.
+func FormOf(f llm.ResponseFormat) (func(answer string) error, error) {
+	switch {
+	case !f.IsJSON():
+		return nil, nil
+	case len(f.Schema) == 0:
+		f.Schema = json.RawMessage(`{"type":"object"}`)
+	}
+	valid, err := resolve(string(f.Schema))
+	if err != nil {
+		return nil, fmt.Errorf("the schema is no JSON Schema: %w", err)
+	}
+	return func(answer string) error {
+		_, err := pick(valid, answer)
+		return err
+	}, nil
+}
+
+// pick returns the JSON in an answer that is valid by the schema; nil takes any.
+func pick(valid *jsonschema.Schema, answer string) (string, error) {
 	var first error
 	for _, c := range candidates(answer) {
-		if d.valid == nil {
+		if valid == nil {
 			return c, nil
 		}
-		err := validate(d.valid, c)
+		err := validate(valid, c)
 		if err == nil {
 			return c, nil
 		}
