@@ -46,11 +46,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		health(w, r, !h.draining.Load())
 		return
 	}
-	ctx := r.Context()
 	// Also what nobody wants to read is read, before the answer goes out.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(h.cfg.ReadTimeout)) // in tests there is no connection
 	x := &visit{Handler: h, r: r, reply: newReply(w, h.cfg.WriteTimeout), began: time.Now()}
 	x.name(w.Header())
+	ctx := context.WithValue(r.Context(), requestIDKey{}, x.id)
 	if x.allowed(w.Header()) {
 		x.serve(ctx)
 	}
@@ -65,7 +65,7 @@ func (x *visit) name(answer http.Header) {
 	x.id = x.r.Header.Get(headerRequestID)
 	if !saneRequestID.MatchString(x.id) {
 		x.id = rand.Text()
-		x.r.Header.Set(headerRequestID, x.id) // where the calls' own log finds it
+		x.r.Header.Set(headerRequestID, x.id) // where [withRequestID] finds it
 	}
 	answer.Set(headerRequestID, x.id)
 }
@@ -73,7 +73,6 @@ func (x *visit) name(answer http.Header) {
 // record logs the request: never what was asked with it.
 func (x *visit) record(ctx context.Context, status int) {
 	attrs := []slog.Attr{
-		slog.String("request", x.id),
 		slog.String("http", x.r.Method),
 		slog.Int("status", status),
 		slog.Duration("took", time.Since(x.began)),
@@ -174,7 +173,7 @@ func (x *visit) serve(ctx context.Context) {
 	var err error
 	if x.who, x.until, err = x.auth.authenticate(ctx, x.r.Header); err != nil {
 		if errors.Is(err, errKeys) {
-			x.log.Warn("tokens can't be checked", "request", x.id, "error", err)
+			x.log.WarnContext(ctx, "tokens can't be checked", "error", err)
 		}
 		x.auth.deny(x.reply, err)
 		return

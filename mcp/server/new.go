@@ -46,9 +46,9 @@ func New(cfg Config) (*Server, error) {
 	if err := errors.Join(append(errs, cfg.Budgets.Check())...); err != nil {
 		return nil, fmt.Errorf("MCP server: %w", err)
 	}
-	s := &Server{cfg: cfg, budgets: cfg.Budgets.withDefaults(), log: cfg.Logger}
-	if s.log == nil {
-		s.log = slog.New(slog.DiscardHandler)
+	s := &Server{cfg: cfg, budgets: cfg.Budgets.withDefaults(), log: slog.New(slog.DiscardHandler)}
+	if cfg.Logger != nil {
+		s.log = slog.New(requestLog{cfg.Logger.Handler()})
 	}
 	s.places.limit = int64(s.budgets.ConcurrentRequests)
 	s.shelf = s.stock()
@@ -104,6 +104,6 @@ func (s *Server) newSDK() *mcp.Server {
 			},
 		})
 	sdk.AddSendingMiddleware(s.send)
-	sdk.AddReceivingMiddleware(withLife, s.receive)
+	sdk.AddReceivingMiddleware(withRequestID, withLife, s.receive)
 	return sdk
 }
