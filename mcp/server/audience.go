@@ -219,7 +219,7 @@ func (s *Server) listen(ctx context.Context, r *mcp.SubscriptionsListenRequest, 
 	for _, uri := range uris {
 		stop, err := s.watch(ctx, uri, l)
 		if err != nil {
-			s.log.Warn("a resource can't be watched", "uri", uri, "error", err)
+			s.log.WarnContext(ctx, "a resource can't be watched", "uri", uri, "error", err)
 			continue
 		}
 		defer stop()
@@ -244,7 +244,7 @@ func (s *Server) listen(ctx context.Context, r *mcp.SubscriptionsListenRequest, 
 		return notify(ctx, r.Session, method, params)
 	}, func() error { return errOverflow })
 	if err != nil {
-		s.log.Warn("a subscription ended", "error", err)
+		s.log.WarnContext(ctx, "a subscription ended", "error", err)
 	}
 	return end, nil
 }
@@ -282,7 +282,7 @@ func (s *Server) member(ctx context.Context, session *mcp.ServerSession) *member
 	l := s.audience.join(s.budgets)
 	if l == nil {
 		h.leave()
-		s.log.Warn("a session hears of no changes: too many listen already", "subscribers", s.budgets.Subscribers)
+		s.log.WarnContext(ctx, "a session hears of no changes: too many listen already", "subscribers", s.budgets.Subscribers)
 		return nil
 	}
 	l.wanted = [...]bool{toolsChanged: true, promptsChanged: true, resourcesChanged: true, resourceUpdated: true}

@@ -38,7 +38,7 @@ func TestHTTPWithSDKClient(t *testing.T) {
 			}
 			defer func() { _ = session.Close() }()
 			list, err := session.ListTools(t.Context(), nil)
-			if err != nil || len(list.Tools) != 4 {
+			if err != nil || len(list.Tools) != 5 {
 				t.Fatal(list, err)
 			}
 			res, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "echo", Arguments: map[string]any{"a": strings.Repeat("x", 100_000)}})

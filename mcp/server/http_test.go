@@ -98,7 +98,7 @@ func (l *webLog) has(t testing.TB, text string) {
 	}
 }
 
-// serveHTTP serves the tools echo, wait, whoami and large until the test ends.
+// serveHTTP serves the tools echo, wait, whoami, large and broken until the test ends.
 func serveHTTP(t testing.TB, cfg server.HTTPConfig, budgets server.Budgets) *web {
 	t.Helper()
 	w := &web{
@@ -120,6 +120,9 @@ func serveHTTP(t testing.TB, cfg server.HTTPConfig, budgets server.Budgets) *web
 				return tools.Text("done"), nil
 			}
 		}},
+		{"broken", func(context.Context, tools.Call) (tools.Result, error) {
+			return tools.Result{}, errors.New("it is broken")
+		}},
 		{"large", func(context.Context, tools.Call) (tools.Result, error) {
 			return tools.Text(strings.Repeat("x", 8<<20)), nil
 		}},
@@ -130,7 +133,7 @@ func serveHTTP(t testing.TB, cfg server.HTTPConfig, budgets server.Budgets) *web
 	}
 	registry, guard := guardOf(t, offered...)
 	s, err := server.New(server.Config{
-		Name: "test", Version: "1", Guard: guard, Tools: []string{"echo", "wait", "whoami", "large", "extra"}, Budgets: budgets,
+		Name: "test", Version: "1", Guard: guard, Tools: []string{"echo", "wait", "whoami", "large", "broken", "extra"}, Budgets: budgets,
 		Logger: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {
@@ -763,17 +766,32 @@ func TestHTTPLog(t *testing.T) {
 	if who := <-w.callers; who != "dev" {
 		t.Errorf("the tool was called by %q", who)
 	}
-	id := w.begin("Authorization", "Bearer 0123456789abcdef-ci")
-	g = w.send(http.MethodPost, `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"whoami"}}`, "Mcp-Session-Id", id, "Authorization", "bearer 0123456789abcdef-ci", "X-Request-Id", "two\twords")
+	session := w.begin("Authorization", "Bearer 0123456789abcdef-ci")
+	g = w.send(http.MethodPost, `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"whoami"}}`, "Mcp-Session-Id", session, "Authorization", "bearer 0123456789abcdef-ci", "X-Request-Id", "two\twords")
 	if g.status != http.StatusOK || g.header.Get("X-Request-Id") == "" || strings.Contains(g.header.Get("X-Request-Id"), "words") {
 		t.Errorf("%d %v %s", g.status, g.header, g.body)
 	}
 	if who := <-w.callers; who != "ci" {
 		t.Errorf("the tool was called by %q", who)
 	}
+	for era, ask := range map[string]func(string) got{
+		"legacy": func(id string) got {
+			return w.send(http.MethodPost, `{"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"broken"}}`, "Mcp-Session-Id", session, "Authorization", "Bearer 0123456789abcdef-ci", "X-Request-Id", id)
+		},
+		"modern": func(id string) got {
+			return w.ask("tools/call", `"name":"broken"`, "Authorization", "Bearer 0123456789abcdef-ci", "X-Request-Id", id)
+		},
+	} {
+		if g := ask("broken-" + era); g.status != http.StatusOK || strings.Contains(g.body, "it is broken") {
+			t.Errorf("%s: %d %s", era, g.status, g.body)
+		}
+		if want := `error="it is broken" request=broken-` + era + " who=ci"; !strings.Contains(w.log.String(), want) {
+			t.Errorf("the log has no %s:\n%s", want, w.log)
+		}
+	}
 	// A session is nobody else's.
 	for _, method := range []string{http.MethodPost, http.MethodGet, http.MethodDelete} {
-		if g := w.send(method, `{"jsonrpc":"2.0","id":5,"method":"ping"}`, "Mcp-Session-Id", id, "Authorization", "Bearer 0123456789abcdef-dev"); g.status != http.StatusNotFound {
+		if g := w.send(method, `{"jsonrpc":"2.0","id":5,"method":"ping"}`, "Mcp-Session-Id", session, "Authorization", "Bearer 0123456789abcdef-dev"); g.status != http.StatusNotFound {
 			t.Errorf("%s of another's session: %d", method, g.status)
 		}
 	}
@@ -783,7 +801,7 @@ func TestHTTPLog(t *testing.T) {
 			t.Errorf("the log has no %s:\n%s", want, log)
 		}
 	}
-	for _, secret := range []string{"s3cret", "0123456789abcdef", id} {
+	for _, secret := range []string{"s3cret", "0123456789abcdef", session} {
 		if strings.Contains(log, secret) {
 			t.Errorf("the log has %s:\n%s", secret, log)
 		}
