@@ -39,6 +39,7 @@ type ProfileDocument struct {
 
 	Deployment      strict.At[string]    `key:"deployment"`
 	APIVersion      strict.At[string]    `key:"api_version"`
+	ContextTokens   strict.At[count]     `key:"context_tokens"`
 	StreamIdle      time.Duration        `key:"stream_idle"`
 	Thinking        *thinkingDocument    `key:"thinking"`
 	Cache           *cacheDocument       `key:"cache"`
@@ -204,7 +205,9 @@ func (l *loader) profile(x *expander, doc ProfileDocument, where string) Profile
 		Deployment: doc.Deployment.V,
 		APIVersion: doc.APIVersion.V,
 		StreamIdle: doc.StreamIdle,
-		Rate:       Rate{Requests: int(doc.Rate.Requests), Tokens: int(doc.Rate.Tokens), Concurrent: int(doc.Rate.Concurrent)},
+
+		ContextTokens: int(doc.ContextTokens.V),
+		Rate:          Rate{Requests: int(doc.Rate.Requests), Tokens: int(doc.Rate.Tokens), Concurrent: int(doc.Rate.Concurrent)},
 		Capabilities: Capabilities{
 			ParallelCalls: doc.Capabilities.ParallelCalls, Thinking: doc.Capabilities.Thinking.V,
 			ResponseFormat: doc.Capabilities.ResponseFormat.V, Cache: doc.Capabilities.Cache.V,
@@ -267,6 +270,9 @@ func (l *loader) checkProvider(d *strict.Decoder, doc ProfileDocument, p *Profil
 		case ProviderCompatible:
 			d.Fail(doc.Provider.Pos, strict.CodeMissing, where+": the provider "+p.Provider+" needs a base_url", "base_url: http://HOST/v1")
 		}
+	}
+	if doc.ContextTokens.Set && p.Provider != ProviderOllama {
+		d.Fail(doc.ContextTokens.Pos, strict.CodeBadValue, where+".context_tokens is a key of the provider "+ProviderOllama+" alone", "")
 	}
 	if azure := p.Provider == ProviderAzure || p.Provider == ProviderAzureOpenAI; !azure {
 		for _, own := range []struct {

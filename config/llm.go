@@ -74,6 +74,7 @@ const (
 	ProviderAnthropic   = "anthropic"
 	ProviderAzure       = "azure" // needs the resource's URL
 	ProviderAzureOpenAI = "azure-openai"
+	ProviderOllama      = "ollama"
 	ProviderCompatible  = "openai-compatible" // any endpoint, which must be named
 	ProviderReplay      = "replay"            // a recorded tape
 	ProviderEcho        = "echo"              // gives the prompt back
@@ -83,7 +84,7 @@ const (
 // package runner/llm/provider.
 func Providers() []string {
 	return []string{
-		ProviderOpenAI, ProviderAnthropic, "gemini", ProviderAzure, ProviderAzureOpenAI, "ollama", "openrouter", "mistral", "deepseek",
+		ProviderOpenAI, ProviderAnthropic, "gemini", ProviderAzure, ProviderAzureOpenAI, ProviderOllama, "openrouter", "mistral", "deepseek",
 		"groq", "together", "xai", "grok", "fireworks", "cerebras", "moonshot", "kimi", "qwen", "zai", "minimax", "huggingface",
 		"docker-model-runner", "lmstudio", "vllm", ProviderCompatible, ProviderReplay, ProviderEcho,
 	}
@@ -122,6 +123,7 @@ type Profile struct {
 	// Deployment and APIVersion are Azure's; empty: the model's name, and the API
 	// that needs no version.
 	Deployment, APIVersion string
+	ContextTokens          int           // Ollama's: how long a conversation may be; 0: as the server has it
 	StreamIdle             time.Duration // silence within a stream that ends it; 0: the adapter's
 	Thinking               *Thinking     // nil: not asked for
 	Cache                  *Cache        // nil: not asked for

@@ -93,7 +93,7 @@ func TestLLMFaults(t *testing.T) {
   profiles:
     own: {provider: openai-compatible, model: m}
     named: {provider: gemini}
-    other: {provider: groq, model: m, deployment: d, api_version: v}
+    other: {provider: groq, model: m, deployment: d, api_version: v, context_tokens: 4096}
 `)
 	want := `crewhost.yaml:2:13: llm: the provider azure needs a base_url (base_url: https://RESOURCE.openai.azure.com) [missing]
 crewhost.yaml:4:22: llm.thinking.effort: "extreme" is not known (did you mean`
@@ -120,6 +120,7 @@ crewhost.yaml:4:22: llm.thinking.effort: "extreme" is not known (did you mean`
 		`llm.profiles.own: the provider openai-compatible needs a base_url`,
 		`llm.profiles.named: the provider gemini needs a model`,
 		`llm.profiles.other.deployment is a key of the provider azure alone`,
+		`llm.profiles.other.context_tokens is a key of the provider ollama alone`,
 		`llm.profiles.other.api_version is a key of the provider azure alone`,
 	} {
 		if !strings.Contains(got, line) {

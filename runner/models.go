@@ -76,7 +76,7 @@ func (h *Host) Embedder(ctx context.Context) (llm.Embedder, error) {
 func reach(ctx context.Context, p config.Profile, credentials Credentials, log *slog.Logger) (provider.Provider, provider.Config, error) {
 	row, ok := rowOf(p)
 	c := provider.Config{
-		BaseURL: p.BaseURL.Reveal(), Model: p.Model, Deployment: p.Deployment, APIVersion: p.APIVersion,
+		BaseURL: p.BaseURL.Reveal(), Model: p.Model, Deployment: p.Deployment, APIVersion: p.APIVersion, ContextTokens: p.ContextTokens,
 		Timeout: p.Timeout, IdleTimeout: p.StreamIdle, MaxRetries: p.MaxRetries,
 		PlainSchemas: p.ToolSchemas == config.SchemasPlain, Logger: log,
 	}

@@ -131,7 +131,7 @@ func optional() []field {
 			func(r Request) bool { return r.Temperature != nil }, func(r Request) Request { r.Temperature = nil; return r }},
 		{"top_p", []string{"top_p", "topP"},
 			func(r Request) bool { return r.TopP != nil }, func(r Request) Request { r.TopP = nil; return r }},
-		{"thinking", []string{"reasoning_effort", "thinking", "reasoning", "enable_thinking", "thinking_budget", "thinking_config", "effort", "output_config.effort"},
+		{"thinking", []string{"reasoning_effort", "think", "thinking", "reasoning", "enable_thinking", "thinking_budget", "thinking_config", "effort", "output_config.effort"},
 			func(r Request) bool { return r.Thinking != nil }, func(r Request) Request { r.Thinking = nil; return r }},
 		{"response_format", []string{"response_format", "output_config", "output_format", "json_schema", "json_object"},
 			func(r Request) bool { return r.Format != nil }, Request.promptFormatIfSet},

@@ -29,6 +29,8 @@ type Vendor struct {
 	Events func(llm.Response) []string
 	// Fault is the body of a refusal.
 	Fault func(code, message string) string
+	// Uncached says that the API does not tell what of the input was cached.
+	Uncached bool
 	// Key finds the API key in the header of a request.
 	Key func(http.Header) string
 	// Env holds the environment variables that the vendor's SDK knows, with
@@ -107,13 +109,17 @@ func reply(v Vendor, res llm.Response) Step {
 	}
 }
 
-func textAnswer(text string) llm.Response {
-	return llm.Response{
+func (v Vendor) textAnswer(text string) llm.Response {
+	res := llm.Response{
 		Message: llm.Message{Role: llm.RoleAssistant, Parts: []llm.Part{{Text: text}}},
 		Stop:    llm.StopEnd,
 		Usage:   llm.Usage{Input: 30, Output: 7, CacheRead: 20, Measured: true},
 		Model:   "test-model",
 	}
+	if v.Uncached {
+		res.Usage.CacheRead = 0
+	}
+	return res
 }
 
 func question() llm.Request {
@@ -147,7 +153,7 @@ func each(t *testing.T, f func(t *testing.T, ask func(llm.Model, llm.Request) (*
 }
 
 func testAnswer(t *testing.T, v Vendor) {
-	want := textAnswer("Seven – or <eleven> & more.")
+	want := v.textAnswer("Seven – or <eleven> & more.")
 	each(t, func(t *testing.T, ask func(llm.Model, llm.Request) (*llm.Response, error), _ bool) {
 		m, mock := start(t, v, Settings{}, reply(v, want))
 		got, err := ask(m, question())
@@ -190,7 +196,7 @@ func testToolRoundTrip(t *testing.T, v Vendor) {
 		Model: "test-model",
 	}
 	each(t, func(t *testing.T, ask func(llm.Model, llm.Request) (*llm.Response, error), _ bool) {
-		m, mock := start(t, v, Settings{}, reply(v, calls), reply(v, textAnswer("Done.")))
+		m, mock := start(t, v, Settings{}, reply(v, calls), reply(v, v.textAnswer("Done.")))
 		req := question()
 		req.Tools = []llm.Tool{
 			{Name: "lookup", Description: "Looks up.", Schema: []byte(`{"type":"object","properties":{"id":{"type":"integer","maximum":725653563933458433}}}`)},
@@ -239,7 +245,7 @@ func testRetryAfter(t *testing.T, v Vendor) {
 		{"none", Status(429, fault), 300 * time.Millisecond, 500 * time.Millisecond},
 	} {
 		each(t, func(t *testing.T, ask func(llm.Model, llm.Request) (*llm.Response, error), _ bool) {
-			m, mock := start(t, v, Settings{}, tt.step, reply(v, textAnswer("ok")))
+			m, mock := start(t, v, Settings{}, tt.step, reply(v, v.textAnswer("ok")))
 			if res, err := ask(m, question()); err != nil || res.Message.Text() != "ok" {
 				t.Errorf("%s: %+v, %v", tt.name, res, err)
 			}
@@ -255,7 +261,7 @@ func testFaultsThenAnswer(t *testing.T, v Vendor) {
 	each(t, func(t *testing.T, ask func(llm.Model, llm.Request) (*llm.Response, error), _ bool) {
 		m, mock := start(t, v, Settings{MaxRetries: retries(5)},
 			Status(500, v.Fault("server_error", "oops")), Status(502, page), Status(529, v.Fault("overloaded_error", "busy")),
-			Status(408, ""), Cut(), reply(v, textAnswer("ok")))
+			Status(408, ""), Cut(), reply(v, v.textAnswer("ok")))
 		if res, err := ask(m, question()); err != nil || res.Message.Text() != "ok" {
 			t.Errorf("%+v, %v", res, err)
 		}
@@ -394,12 +400,12 @@ func testModelOutput(t *testing.T, v Vendor) {
 			if tt.streamOnly && !streamed {
 				return
 			}
-			want := textAnswer(tt.text)
+			want := v.textAnswer(tt.text)
 			want.Stop, want.Message.Calls = tt.stop, tt.calls
 			if tt.text == "" {
 				want.Message.Parts = nil
 			}
-			m, _ := start(t, v, Settings{}, reply(v, want), reply(v, textAnswer("next")))
+			m, _ := start(t, v, Settings{}, reply(v, want), reply(v, v.textAnswer("next")))
 			got, err := ask(m, question())
 			if err != nil {
 				t.Errorf("%s: %v", tt.name, err)
@@ -472,7 +478,7 @@ func testConcurrent(t *testing.T, v Vendor) {
 	const n = 8
 	steps := make([]Step, n)
 	for i := range steps {
-		steps[i] = reply(v, textAnswer("ok"))
+		steps[i] = reply(v, v.textAnswer("ok"))
 	}
 	m, _ := start(t, v, Settings{}, steps...)
 	var all sync.WaitGroup
@@ -491,7 +497,7 @@ func testConcurrent(t *testing.T, v Vendor) {
 }
 
 func testEnvironment(t *testing.T, v Vendor) {
-	m, mock := start(t, v, Settings{}, reply(v, textAnswer("ok")))
+	m, mock := start(t, v, Settings{}, reply(v, v.textAnswer("ok")))
 	if _, err := m.Generate(t.Context(), question()); err != nil {
 		t.Error(err)
 		return

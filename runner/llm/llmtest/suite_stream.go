@@ -19,11 +19,11 @@ func stream(ctx context.Context, m llm.Model, req llm.Request) (string, error) {
 }
 
 func testSlowStream(t *testing.T, v Vendor) {
-	m, _ := start(t, v, Settings{IdleTimeout: 20 * time.Second}, Slow(15*time.Second, v.Events(textAnswer("one two three"))...))
+	m, _ := start(t, v, Settings{IdleTimeout: 20 * time.Second}, Slow(15*time.Second, v.Events(v.textAnswer("one two three"))...))
 	if text, err := stream(t.Context(), m, question()); err != nil || text != "one two three" {
 		t.Errorf("a stream that is never silent for long: %q, %v", text, err)
 	}
-	m, mock := start(t, v, Settings{Timeout: 50 * time.Second, MaxRetries: retries(3)}, Slow(15*time.Second, v.Events(textAnswer("one two three"))...))
+	m, mock := start(t, v, Settings{Timeout: 50 * time.Second, MaxRetries: retries(3)}, Slow(15*time.Second, v.Events(v.textAnswer("one two three"))...))
 	_, err := stream(t.Context(), m, question())
 	var api *llm.APIError
 	if !errors.As(err, &api) || !strings.Contains(err.Error(), "within 50s") || len(mock.Bodies()) != 1 {
@@ -32,7 +32,7 @@ func testSlowStream(t *testing.T, v Vendor) {
 }
 
 func testStalledStream(t *testing.T, v Vendor) {
-	events := v.Events(textAnswer("one two"))
+	events := v.Events(v.textAnswer("one two"))
 	settings := Settings{IdleTimeout: 20 * time.Second, MaxRetries: retries(3)}
 
 	m, _ := start(t, v, settings, Stall(events[:len(events)-1]...))
@@ -60,7 +60,7 @@ func testStalledStream(t *testing.T, v Vendor) {
 }
 
 func testCutStream(t *testing.T, v Vendor) {
-	events := v.Events(textAnswer("one two"))
+	events := v.Events(v.textAnswer("one two"))
 	for _, tt := range []struct {
 		name string
 		step Step
@@ -78,14 +78,14 @@ func testCutStream(t *testing.T, v Vendor) {
 			t.Errorf("%s: nothing was delivered", tt.name)
 		}
 	}
-	m, _ := start(t, v, Settings{}, Cut(events[0]), reply(v, textAnswer("whole")))
+	m, _ := start(t, v, Settings{}, Cut(events[0]), reply(v, v.textAnswer("whole")))
 	if text, err := stream(t.Context(), m, question()); err != nil || text != "whole" {
 		t.Errorf("cut before anything was delivered: %q, %v", text, err)
 	}
 }
 
 func testCancelled(t *testing.T, v Vendor) {
-	events := v.Events(textAnswer("one two"))
+	events := v.Events(v.textAnswer("one two"))
 	for _, tt := range []struct {
 		name string
 		step Step

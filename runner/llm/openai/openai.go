@@ -50,8 +50,7 @@ type ThinkingField string
 // The fields in use.
 const (
 	ReasoningEffort ThinkingField = ""                // reasoning_effort: low
-	EffortOrNone    ThinkingField = "effort_or_none"  // the same, and none for no thinking
-	Gemini          ThinkingField = "gemini"          // the same, or a budget in extra_body
+	Gemini          ThinkingField = "gemini"          // the same, none, or a budget in extra_body
 	Reasoning       ThinkingField = "reasoning"       // reasoning: {effort, max_tokens, enabled}
 	EnableThinking  ThinkingField = "enable_thinking" // enable_thinking: true, thinking_budget: N
 	TypedThinking   ThinkingField = "thinking"        // thinking: {type: enabled}

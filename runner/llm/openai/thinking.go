@@ -50,7 +50,7 @@ func think(p *openai.ChatCompletionNewParams, field ThinkingField, t *llm.Thinki
 	switch {
 	case t.Enabled:
 		p.ReasoningEffort = shared.ReasoningEffort(t.Effort)
-	case field == EffortOrNone, field == Gemini:
+	case field == Gemini:
 		p.ReasoningEffort = shared.ReasoningEffortNone
 	}
 	return nil

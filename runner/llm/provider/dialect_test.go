@@ -68,8 +68,6 @@ func TestThinkingByProvider(t *testing.T) {
 		{"gemini", max, `"reasoning_effort":"high"`},
 		{"gemini", budget, `"extra_body":{"google":{"thinking_config":{"thinking_budget":5000}}}`},
 		{"gemini", off, `"reasoning_effort":"none"`},
-		{"ollama", budget, `"reasoning_effort":"medium"`},
-		{"ollama", off, `"reasoning_effort":"none"`},
 		{"openrouter", max, `"reasoning":{"effort":"high"}`},
 		{"openrouter", budget, `"reasoning":{"max_tokens":5000}`},
 		{"openrouter", off, `"reasoning":{"enabled":false}`},
@@ -117,7 +115,7 @@ func TestFormatByProvider(t *testing.T) {
 		{"openai", "", any, false, "", native("", schema)}, // strict would be refused
 		{"openai", "", object, false, wordInPrompt, `"response_format":{"type":"json_object"}`},
 		{"openai", "As JSON.", object, false, `{"role":"system","content":"As JSON."},`, `"response_format":{"type":"json_object"}`},
-		{"ollama", "", any, false, "", native(`"strict":true,`, schema)},
+		{"together", "", any, false, "", native(`"strict":true,`, schema)},
 		{"deepseek", "", any, false, inPrompt, `"response_format":{"type":"json_object"}`},
 		{"minimax", "", any, false, inPrompt, ""},
 		{"minimax", "", object, false, wordInPrompt, ""},
@@ -271,7 +269,7 @@ func TestAnswersByProvider(t *testing.T) {
 		{"mistral", `{"content":[{"type":"thinking","thinking":"Hm."},{"type":"text","text":"Seven."}]}`, "Seven.", "Hm."},
 		{"deepseek", `{"content":"Seven.","reasoning_content":"Hm."}`, "Seven.", "Hm."},
 		{"groq", `{"content":"Seven.","reasoning":"Hm."}`, "Seven.", "Hm."},
-		{"ollama", `{"content":"Seven.","thinking":"Hm."}`, "Seven.", "Hm."},
+		{"lmstudio", `{"content":"Seven.","thinking":"Hm."}`, "Seven.", "Hm."},
 		{"minimax", `{"content":"<think>Hm.</think>\n\nSeven."}`, "Seven.", "Hm."},
 	} {
 		m, _ := model(t, tt.provider, provider.Config{}, llmtest.Status(200, `{"choices":[{"message":`+tt.message+`,"finish_reason":"stop"}]}`))
@@ -282,6 +280,30 @@ func TestAnswersByProvider(t *testing.T) {
 		}
 		if res.Usage.Measured { // figures that did not come are not made up
 			t.Errorf("%s: usage %+v", tt.provider, res.Usage)
+		}
+	}
+}
+
+// Ollama is asked in its own API, at its own address or at that of the other, and
+// embeds by the other.
+func TestOllama(t *testing.T) {
+	for _, base := range []string{"http://model.test", "http://model.test/v1"} {
+		m, mock := model(t, "ollama", provider.Config{BaseURL: base, ContextTokens: 9000}, llmtest.Status(200, `{"message":{"content":"a"},"done":true}`))
+		if _, err := m.Generate(t.Context(), llm.Request{Messages: []llm.Message{llm.User("hi")}, Thinking: &llm.Thinking{Enabled: true, BudgetTokens: 5000}}); err != nil {
+			t.Fatal(err)
+		}
+		same(t, base, `{"model":"m","messages":[{"role":"user","content":"hi"}],"stream":false,"think":"medium","options":{"num_ctx":9000}}`, mock.Bodies()[0])
+		if mock.URLs()[0] != "/api/chat" {
+			t.Errorf("asked %s", mock.URLs()[0])
+		}
+		row, _ := provider.Find("ollama")
+		mock = llmtest.NewMock(t, llmtest.Status(200, `{"data":[{"embedding":[1]}]}`))
+		e, err := row.Embedder(provider.Config{BaseURL: base, Model: "m", HTTPClient: llmtest.Serve(t, mock)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := e.Embed(t.Context(), "", []string{"a"}); err != nil || mock.URLs()[0] != "/v1/embeddings" {
+			t.Errorf("asked %v, %v", mock.URLs(), err)
 		}
 	}
 }

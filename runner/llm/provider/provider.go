@@ -2,7 +2,7 @@
 // API is, in which dialect it is spoken to, and what it can't do.
 //
 // Nothing is guessed: the name alone decides, never a URL or the name of a model.
-// A vendor is a row of the table over one of two adapters; an endpoint that is in
+// A vendor is a row of the table over one of three adapters; an endpoint that is in
 // no row is reached as "openai-compatible" with its base URL.
 //
 //	row, ok := provider.Find("deepseek")
@@ -22,6 +22,7 @@ import (
 
 	"crewhost/runner/llm"
 	"crewhost/runner/llm/anthropic"
+	"crewhost/runner/llm/ollama"
 	"crewhost/runner/llm/openai"
 )
 
@@ -42,6 +43,7 @@ type Provider struct {
 
 	anthropic       bool // it speaks Anthropic's API, else OpenAI's
 	azure           bool
+	ollama          bool // its own API, but OpenAI's for embeddings
 	tokens          openai.TokensField
 	thinking        openai.ThinkingField
 	plainSchemas    bool
@@ -124,6 +126,10 @@ type Config struct {
 	// name; without a version the API is the one that needs none.
 	Deployment, APIVersion string
 
+	// ContextTokens is how long a conversation may be, where that can be said
+	// (Ollama's).
+	ContextTokens int
+
 	// Timeout, IdleTimeout and MaxRetries are those of [llm.Exchange].
 	Timeout, IdleTimeout time.Duration
 	MaxRetries           *int
@@ -144,6 +150,17 @@ func (p Provider) Model(c Config) (llm.Model, error) {
 			BaseURL: cmp.Or(c.BaseURL, p.BaseURL), APIKey: c.Key, Model: c.Model,
 			Timeout: c.Timeout, IdleTimeout: c.IdleTimeout, MaxRetries: c.MaxRetries,
 			PlainSchemas: c.PlainSchemas, ProviderName: p.Name, HTTPClient: c.HTTPClient, Logger: c.Logger,
+		})
+		if err != nil {
+			return nil, err
+		}
+		return llm.Fitted(m, p.Capabilities, c.Logger), nil
+	}
+	if p.ollama {
+		m, err := ollama.New(ollama.Config{
+			BaseURL: cmp.Or(c.BaseURL, p.BaseURL), APIKey: c.Key, Model: c.Model, ContextTokens: c.ContextTokens,
+			Timeout: c.Timeout, IdleTimeout: c.IdleTimeout, MaxRetries: c.MaxRetries,
+			ProviderName: p.Name, HTTPClient: c.HTTPClient, Logger: c.Logger,
 		})
 		if err != nil {
 			return nil, err
@@ -185,6 +202,9 @@ func (p Provider) settings(c Config) (openai.Config, error) {
 	}
 	if s.BaseURL == "" {
 		return s, fmt.Errorf("the provider %s needs a base_url", p.Name)
+	}
+	if base := strings.TrimRight(s.BaseURL, "/"); p.ollama && !strings.HasSuffix(base, "/v1") {
+		s.BaseURL = base + "/v1"
 	}
 	if p.azure {
 		s.KeyHeader = "api-key"

@@ -3,6 +3,7 @@ package provider
 import (
 	"crewhost/runner/llm"
 	"crewhost/runner/llm/anthropic"
+	"crewhost/runner/llm/ollama"
 	"crewhost/runner/llm/openai"
 )
 
@@ -50,8 +51,8 @@ func table() []Provider {
 			Capabilities: strict, tokens: openai.MaxCompletionTokens, batch: 2048,
 		},
 		{
-			Name: "ollama", BaseURL: "http://127.0.0.1:11434/v1", Embeddings: true,
-			Capabilities: usual, tokens: openai.MaxTokens, thinking: openai.EffortOrNone,
+			Name: "ollama", BaseURL: ollama.DefaultBaseURL, Embeddings: true, ollama: true,
+			Capabilities: usual,
 		},
 		{
 			Name: "openrouter", BaseURL: "https://openrouter.ai/api/v1", KeyVariable: "OPENROUTER_API_KEY", Embeddings: true,
