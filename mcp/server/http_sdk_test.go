@@ -38,7 +38,7 @@ func TestHTTPWithSDKClient(t *testing.T) {
 			}
 			defer func() { _ = session.Close() }()
 			list, err := session.ListTools(t.Context(), nil)
-			if err != nil || len(list.Tools) != 5 {
+			if err != nil || len(list.Tools) != 6 {
 				t.Fatal(list, err)
 			}
 			res, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "echo", Arguments: map[string]any{"a": strings.Repeat("x", 100_000)}})
@@ -60,6 +60,32 @@ func TestHTTPWithSDKClient(t *testing.T) {
 			w.stop()
 			if err := w.served(); err != nil {
 				t.Error(err)
+			}
+		})
+	}
+}
+
+// A tool's question reaches the client, and its answer the tool, though all places
+// are taken: the call has its own.
+func TestHTTPQuestionsWithinBudget(t *testing.T) {
+	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
+	for _, version := range []string{modern, "2025-11-25"} {
+		t.Run(version, func(t *testing.T) {
+			w := serveHTTP(t, server.HTTPConfig{}, server.Budgets{ConcurrentRequests: 1})
+			client := mcp.NewClient(&mcp.Implementation{Name: "c", Version: "1"}, &mcp.ClientOptions{
+				ElicitationHandler: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+					return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"word": r.Params.Message + "!"}}, nil
+				},
+			})
+			transport := &mcp.StreamableClientTransport{Endpoint: w.url, DisableStandaloneSSE: true, MaxRetries: -1}
+			session, err := client.Connect(t.Context(), transport, &mcp.ClientSessionOptions{ProtocolVersion: version})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = session.Close() }()
+			res, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "ask"})
+			if err != nil || res.IsError || res.Content[0].(*mcp.TextContent).Text != "hello!" {
+				t.Errorf("%+v %v\n%s", res, err, w.log)
 			}
 		})
 	}

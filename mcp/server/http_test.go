@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -98,7 +99,7 @@ func (l *webLog) has(t testing.TB, text string) {
 	}
 }
 
-// serveHTTP serves the tools echo, wait, whoami, large and broken until the test ends.
+// serveHTTP serves the tools echo, wait, whoami, large, broken and ask until the test ends.
 func serveHTTP(t testing.TB, cfg server.HTTPConfig, budgets server.Budgets) *web {
 	t.Helper()
 	w := &web{
@@ -123,6 +124,17 @@ func serveHTTP(t testing.TB, cfg server.HTTPConfig, budgets server.Budgets) *web
 		{"broken", func(context.Context, tools.Call) (tools.Result, error) {
 			return tools.Result{}, errors.New("it is broken")
 		}},
+		{"ask", func(ctx context.Context, _ tools.Call) (tools.Result, error) {
+			caller, ok := server.CallerFrom(ctx)
+			if !ok {
+				return tools.Failure("nobody called"), nil
+			}
+			answer, err := caller.Elicit(ctx, "hello", json.RawMessage(`{"type":"object","properties":{"word":{"type":"string"}}}`))
+			if err != nil {
+				return tools.Failure(err.Error()), nil
+			}
+			return tools.Text(fmt.Sprint(answer.Content["word"])), nil
+		}},
 		{"large", func(context.Context, tools.Call) (tools.Result, error) {
 			return tools.Text(strings.Repeat("x", 8<<20)), nil
 		}},
@@ -133,7 +145,7 @@ func serveHTTP(t testing.TB, cfg server.HTTPConfig, budgets server.Budgets) *web
 	}
 	registry, guard := guardOf(t, offered...)
 	s, err := server.New(server.Config{
-		Name: "test", Version: "1", Guard: guard, Tools: []string{"echo", "wait", "whoami", "large", "broken", "extra"}, Budgets: budgets,
+		Name: "test", Version: "1", Guard: guard, Tools: []string{"echo", "wait", "whoami", "large", "broken", "ask", "extra"}, Budgets: budgets,
 		Logger: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {
