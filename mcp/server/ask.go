@@ -3,10 +3,13 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"crewhost/tools"
@@ -61,6 +64,16 @@ func (q *question) take(r mcp.InputResponse) bool {
 
 func (q *question) fail(err error) { q.failure <- err }
 
+type questionKey struct{}
+
+// AskAs names what is asked under the context that it returns. A client of the
+// modern era gets its questions by names, and may send an answer with the call,
+// before it is asked, where it knows the name from an earlier one. Questions
+// without a name have one of their own for each call.
+func AskAs(ctx context.Context, name string) context.Context {
+	return context.WithValue(ctx, questionKey{}, name)
+}
+
 // A guest is a caller of the modern era: it is asked by an answer to its request,
 // and comes back.
 type guest struct {
@@ -73,9 +86,20 @@ type guest struct {
 func (g *guest) ask(ctx context.Context, method string, params []byte, fits func(mcp.InputResponse) bool) (mcp.InputResponse, error) {
 	r := g.r
 	q := &question{method: method, params: params, fits: fits, reply: make(chan mcp.InputResponse, 1), failure: make(chan error, 1)}
+	name, _ := ctx.Value(questionKey{}).(string)
 	r.mu.Lock()
+	if brought, ok := r.brought[name]; ok && name != "" {
+		delete(r.brought, name) // it answers one question
+		if fits(brought) {
+			r.mu.Unlock()
+			return brought, nil
+		}
+	}
 	r.n++
-	q.key = "q" + strconv.Itoa(r.n)
+	q.key = name
+	if name == "" || slices.ContainsFunc(r.open, func(other *question) bool { return other.key == name }) {
+		q.key = "q" + strconv.Itoa(r.n)
+	}
 	r.open = append(r.open, q)
 	r.remind()
 	r.mu.Unlock()
@@ -98,12 +122,12 @@ func (g *guest) ask(ctx context.Context, method string, params []byte, fits func
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	return nil, fmt.Errorf("%w: the call is over", ErrNoClient)
+	return nil, errOver
 }
 
 func (g *guest) Elicit(ctx context.Context, message string, schema json.RawMessage) (Elicited, error) {
 	if !elicits(g.caps()) {
-		return Elicited{}, noAbility("forms")
+		return Elicited{}, lacking("elicitation", "forms")
 	}
 	form, err := newForm(schema)
 	if err != nil {
@@ -123,7 +147,7 @@ func (g *guest) Elicit(ctx context.Context, message string, schema json.RawMessa
 
 func (g *guest) Sample(ctx context.Context, request json.RawMessage) (json.RawMessage, error) {
 	if caps := g.caps(); caps == nil || caps.Sampling == nil {
-		return nil, noAbility("sampling")
+		return nil, lacking("sampling", "sampling")
 	}
 	if !isObject(request) {
 		return nil, errNoObject
@@ -143,7 +167,7 @@ func (g *guest) Sample(ctx context.Context, request json.RawMessage) (json.RawMe
 
 func (g *guest) Roots(ctx context.Context) (json.RawMessage, error) {
 	if !hasRoots(g.caps()) {
-		return nil, noAbility("roots")
+		return nil, lacking("roots", "roots")
 	}
 	res, err := g.ask(ctx, "roots/list", []byte("{}"), func(r mcp.InputResponse) bool {
 		_, ok := r.(*mcp.ListRootsResult)
@@ -157,7 +181,7 @@ func (g *guest) Roots(ctx context.Context) (json.RawMessage, error) {
 
 func (g *guest) Log(_ context.Context, level, logger string, data any) {
 	if d := g.r.desk(); d != nil {
-		d.log(level, logger, data)
+		d.note(level, logger, data)
 	}
 }
 
@@ -168,7 +192,10 @@ type session struct {
 }
 
 func (c *session) Elicit(ctx context.Context, message string, schema json.RawMessage) (Elicited, error) {
-	if !elicits(c.x.caps()) {
+	switch {
+	case c.d.over():
+		return Elicited{}, errOver
+	case !elicits(c.x.caps()):
 		return Elicited{}, noAbility("forms")
 	}
 	if _, err := newForm(schema); err != nil {
@@ -182,7 +209,10 @@ func (c *session) Elicit(ctx context.Context, message string, schema json.RawMes
 }
 
 func (c *session) Sample(ctx context.Context, request json.RawMessage) (json.RawMessage, error) {
-	if caps := c.x.caps(); caps == nil || caps.Sampling == nil {
+	switch caps := c.x.caps(); {
+	case c.d.over():
+		return nil, errOver
+	case caps == nil || caps.Sampling == nil:
 		return nil, noAbility("sampling")
 	}
 	var params mcp.CreateMessageWithToolsParams
@@ -200,7 +230,10 @@ func (c *session) Sample(ctx context.Context, request json.RawMessage) (json.Raw
 }
 
 func (c *session) Roots(ctx context.Context) (json.RawMessage, error) {
-	if !hasRoots(c.x.caps()) {
+	switch {
+	case c.d.over():
+		return nil, errOver
+	case !hasRoots(c.x.caps()):
 		return nil, noAbility("roots")
 	}
 	res, err := c.x.session.ListRoots(ctx, nil)
@@ -211,13 +244,39 @@ func (c *session) Roots(ctx context.Context) (json.RawMessage, error) {
 }
 
 func (c *session) Log(_ context.Context, level, logger string, data any) {
-	c.d.log(level, logger, data)
+	c.d.note(level, logger, data)
 }
 
-var errNoObject = fmt.Errorf("what the client's model is asked is not a JSON object")
+var (
+	errNoObject = errors.New("what the client's model is asked is not a JSON object")
+	errOver     = fmt.Errorf("%w: the call is over", ErrNoClient)
+)
 
 func noAbility(what string) error {
 	return fmt.Errorf("%w: it has not said that it has %s", ErrNoClient, what)
+}
+
+// A lack is an ability that a client of the modern era has not said that it has.
+// Where a tool, a resource or a prompt can't do without and returns it, the client
+// is told in the way of that era.
+type lack struct {
+	error
+	capability string
+}
+
+func lacking(capability, what string) error { return &lack{noAbility(what), capability} }
+
+func (l *lack) Unwrap() error { return l.error }
+
+// codeLacksCapability is the modern era's for a request that its client does not
+// say enough for.
+const codeLacksCapability = mcp.CodeMissingRequiredClientCapabilities
+
+// refusal is the answer to a request that fails for the lack of an ability.
+func (l *lack) refusal() *jsonrpc.Error {
+	e := rpcError(codeLacksCapability, l.Error())
+	e.Data = encode(map[string]any{"requiredCapabilities": map[string]any{l.capability: struct{}{}}})
+	return e
 }
 
 func elicits(c *mcp.ClientCapabilities) bool {
@@ -232,7 +291,7 @@ type form struct{ schema *jsonschema.Resolved }
 func newForm(schema json.RawMessage) (*form, error) {
 	var s jsonschema.Schema
 	if !isObject(schema) {
-		return nil, fmt.Errorf("the schema of a form is not a JSON object")
+		return nil, errors.New("the schema of a form is not a JSON object")
 	}
 	if err := json.Unmarshal(schema, &s); err != nil {
 		return nil, fmt.Errorf("reading the schema of a form: %w", err)

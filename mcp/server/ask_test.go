@@ -330,6 +330,45 @@ func TestAskWaits(t *testing.T) {
 	})
 }
 
+// A question that is too large for an answer is none, and what is asked after the
+// answer is not asked.
+func TestAskInVain(t *testing.T) {
+	late := make(chan error)
+	s := serverOf(t, server.Config{Budgets: server.Budgets{ResponseBytes: 2000}},
+		asking("large", func(ctx context.Context, c server.Caller) (string, error) {
+			return elicit(ctx, c, strings.Repeat("x", 3000))
+		}),
+		asking("late", func(ctx context.Context, c server.Caller) (string, error) {
+			ctx = context.WithoutCancel(ctx)
+			go func() {
+				late <- nil
+				c.Log(ctx, "error", "l", "late")
+				_, err := elicit(ctx, c, "Late?")
+				_, err2 := c.Sample(ctx, json.RawMessage("{}"))
+				_, err3 := c.Roots(ctx)
+				late <- errors.Join(err, err2, err3)
+			}()
+			return "done", nil
+		}),
+	)
+	c := dial(t, s)
+	c.hello("2025-11-25", canAll)
+	c.ask(legacyLine("1", "logging/setLevel", `"level":"debug"`))
+	if m := c.ask(ask("1", "large", "")); !strings.Contains(m.line, "larger than an answer may be") {
+		t.Errorf("got %s", m.line)
+	}
+	for _, line := range []string{ask("2", "late", ""), legacyLine("2", "tools/call", `"name":"late"`)} {
+		if m := c.ask(line); !strings.Contains(m.line, `"text":"done"`) {
+			t.Errorf("got %s", m.line)
+		}
+		<-late
+		if err := <-late; strings.Count(fmt.Sprint(err), "the call is over") != 3 {
+			t.Errorf("late: %v", err)
+		}
+		c.wantPing()
+	}
+}
+
 // Logs go to the client where it has asked for their level, in either era.
 func TestLog(t *testing.T) {
 	c := dial(t, serverOf(t, server.Config{}, askers()...))

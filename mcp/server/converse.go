@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -20,6 +21,9 @@ const (
 	// gather is how long questions that are asked at the same time are waited
 	// for, so that one answer carries them all.
 	gather = 5 * time.Millisecond
+	// maxState is more than what a question's answer has besides the question, in
+	// bytes.
+	maxState = 200
 )
 
 var (
@@ -49,10 +53,11 @@ type run struct {
 
 	asked chan struct{} // holds a token when there is a question
 
-	mu   sync.Mutex
-	open []*question // not answered, in the order in which they were asked
-	n    int         // of all questions
-	at   *desk       // of the turn that is served; nil while parked
+	mu      sync.Mutex
+	brought mcp.InputResponseMap // that came with the call, by the name of what they answer
+	open    []*question          // not answered, in the order in which they were asked
+	n       int                  // of all questions
+	at      *desk                // of the turn that is served; nil while parked
 }
 
 // converse does work for a client, and lets it ask the client meanwhile.
@@ -74,7 +79,7 @@ func (s *Server) converse(ctx context.Context, x exchange, t turn, work func(con
 		return work(context.WithValue(ctx, callerKey{}, Caller(&session{d: d, x: x})))
 	}
 	h := s.homeOf(ctx)
-	r := &run{what: t.what, principal: x.principal, done: make(chan struct{}), asked: make(chan struct{}, 1)}
+	r := &run{what: t.what, principal: x.principal, brought: maps.Clone(t.responses), done: make(chan struct{}), asked: make(chan struct{}, 1)}
 	wctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	r.cancel = cancel
 	wctx = context.WithValue(wctx, callerKey{}, Caller(&guest{s: s, r: r, caps: x.caps}))
@@ -97,7 +102,7 @@ func (s *Server) converse(ctx context.Context, x exchange, t turn, work func(con
 		defer s.places.leave()
 		defer func() {
 			if p := recover(); p != nil {
-				s.log.Error("a request broke down", "doing", r.what, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+				s.log.ErrorContext(wctx, "a request broke down", "doing", r.what, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 				r.res, r.err = nil, errInternal()
 			}
 		}()
@@ -154,16 +159,6 @@ func (s *Server) park(ctx context.Context, r *run) *answer {
 	if len(r.open) == 0 || ctx.Err() != nil {
 		return nil
 	}
-	// Half of the places may be those of clients that never come back.
-	state, ok := s.runs.park(r, max(1, s.budgets.ConcurrentRequests/2))
-	if !ok {
-		for _, q := range r.open {
-			q.fail(fmt.Errorf("%w: too many calls wait for an answer", ErrNoClient))
-		}
-		r.open = nil
-		return nil
-	}
-	r.at = nil
 	requests := newObject()
 	for _, q := range r.open {
 		one := newObject()
@@ -171,6 +166,22 @@ func (s *Server) park(ctx context.Context, r *run) *answer {
 		one.raw("params", q.params)
 		requests.raw(q.key, one.end())
 	}
+	fail := func(why string) *answer {
+		for _, q := range r.open {
+			q.fail(fmt.Errorf("%w: %s", ErrNoClient, why))
+		}
+		r.open = nil
+		return nil
+	}
+	if len(requests.b)+maxState > s.budgets.ResponseBytes {
+		return fail("the question is larger than an answer may be")
+	}
+	// Half of the places may be those of clients that never come back.
+	state, ok := s.runs.park(r, max(1, s.budgets.ConcurrentRequests/2))
+	if !ok {
+		return fail("too many calls wait for an answer")
+	}
+	r.at = nil
 	o := newObject()
 	o.raw("inputRequests", requests.end())
 	o.text("requestState", state)

@@ -16,9 +16,8 @@ const progressEvery = 100 * time.Millisecond
 // A desk is where a request is served: what is said to its client before the answer
 // goes from here, on the request's own stream. After close nothing is said.
 type desk struct {
-	session *mcp.ServerSession
-	log     func(level, logger string, data any)
-	tell    func(tools.Progress) // nil: the client did not ask
+	log  func(level, logger string, data any)
+	tell func(tools.Progress) // nil: the client did not ask
 
 	wake, stop chan struct{}
 	group      sync.WaitGroup
@@ -33,7 +32,6 @@ type desk struct {
 
 func newDesk(ctx context.Context, x exchange, token any) *desk {
 	d := &desk{
-		session: x.session,
 		log: func(level, logger string, data any) {
 			_ = x.session.Log(ctx, &mcp.LoggingMessageParams{Level: mcp.LoggingLevel(level), Logger: logger, Data: data})
 		},
@@ -47,6 +45,13 @@ func newDesk(ctx context.Context, x exchange, token any) *desk {
 		}
 	}
 	return d
+}
+
+// note sends a line to the client's log.
+func (d *desk) note(level, logger string, data any) {
+	if !d.over() {
+		d.log(level, logger, data)
+	}
 }
 
 // report takes a tool's progress and returns at once. What doesn't grow is left
@@ -99,14 +104,20 @@ func (d *desk) telling() {
 	}
 }
 
+// over reports whether the request is answered.
+func (d *desk) over() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.closed
+}
+
 // close tells the last of it, and ends the telling.
 func (d *desk) close() {
-	if d.tell == nil {
-		return
-	}
 	d.mu.Lock()
 	d.closed = true
 	d.mu.Unlock()
-	close(d.stop)
-	d.group.Wait()
+	if d.tell != nil {
+		close(d.stop)
+		d.group.Wait()
+	}
 }

@@ -6,28 +6,10 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"crewhost/tools"
 )
 
 // This file answers what is about resources, prompts and completion: all of it is
 // asked of the [Config] with each request, and nothing is kept.
-
-func (s *Server) listTools(x exchange, cursor string) (*answer, error) {
-	shelf := s.offered()
-	return page(s, x, listing[item]{
-		member: "tools",
-		items:  shelf.items,
-		key:    func(i item) string { return i.name },
-		render: func(i item) []byte {
-			if x.modern {
-				return i.modern
-			}
-			return i.legacy
-		},
-		after: shelf.after,
-	}, cursor)
-}
 
 func (s *Server) listResources(ctx context.Context, x exchange, cursor string) (*answer, error) {
 	if s.cfg.Resources == nil {
@@ -240,40 +222,3 @@ func (s *Server) complete(ctx context.Context, x exchange, p *mcp.CompleteParams
 func notServed(what string) error {
 	return rpcError(jsonrpc.CodeMethodNotFound, fmt.Sprintf("this server has no %s", what))
 }
-
-// callTool runs a tool. That there is none of the name is an error of the request;
-// what the policy denies and what the tool fails at are results, since the model
-// should read them; and so is a failure of the host, which is told by its code
-// alone, while the log has all of it.
-func (s *Server) callTool(ctx context.Context, x exchange, p *mcp.CallToolParamsRaw) (*answer, error) {
-	call := tools.Call{Name: p.Name, Arguments: p.Arguments}
-	return s.converse(ctx, x, turn{
-		what: "tools/call " + p.Name, state: p.RequestState, responses: p.InputResponses, token: p.GetProgressToken(),
-	}, func(ctx context.Context) (*answer, error) {
-		run, ok := s.reach(p.Name)
-		if !ok {
-			return nil, unknownTool(p.Name)
-		}
-		call.Progress = progressOf(ctx)
-		res, err := run(ctx, call)
-		switch code := tools.CodeOf(err); {
-		case err == nil:
-		case code == tools.CodeToolNotFound:
-			return nil, unknownTool(p.Name)
-		case code == tools.CodeArgumentsInvalid:
-			return nil, invalid("the arguments of the tool %q must be a JSON object", p.Name)
-		case ctx.Err() != nil:
-			return nil, s.failed(ctx, "calling a tool", err)
-		default:
-			s.log.Error("a tool could not be called", "tool", p.Name, "error", err)
-			text := fmt.Sprintf("The tool %q could not be called.", p.Name)
-			if code != "" {
-				text = fmt.Sprintf("The tool %q could not be called (%s).", p.Name, code)
-			}
-			res = tools.Failure(text)
-		}
-		return s.answer(x, renderResult(x, res))
-	})
-}
-
-func unknownTool(name string) error { return invalid("unknown tool %q", name) }

@@ -75,7 +75,7 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (res mcp.Result, err error) {
 		defer func() {
 			if p := recover(); p != nil {
-				s.log.Error("a request broke down", "method", method, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+				s.log.ErrorContext(ctx, "a request broke down", "method", method, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 				res, err = nil, errInternal()
 			}
 		}()
@@ -174,12 +174,15 @@ func (s *Server) initialize(ctx context.Context, r *mcp.ServerRequest[*mcp.Initi
 // The client learns that, and the log learns what.
 func (s *Server) failed(ctx context.Context, doing string, err error) error {
 	var told *jsonrpc.Error
+	var lacks *lack
 	switch {
+	case errors.As(err, &lacks):
+		return lacks.refusal()
 	case errors.As(err, &told):
 		return told
 	case ctx.Err() != nil:
 		return rpcError(jsonrpc.CodeInternalError, "cancelled")
 	}
-	s.log.Error("a request could not be carried out", "doing", doing, "error", err)
+	s.log.ErrorContext(ctx, "a request could not be carried out", "doing", doing, "error", err)
 	return errInternal()
 }

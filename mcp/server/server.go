@@ -55,7 +55,7 @@
 // # Where things are
 //
 //   - what is served: shelf.go decides which tools are offered and what a call
-//     reaches; passed.go, page.go, answer.go, object.go
+//     reaches; call.go, passed.go, page.go, answer.go, object.go
 //   - a request: receive.go, places.go, desk.go; converse.go, ask.go, home.go
 //   - changes: audience.go, send.go
 //   - stdio: stdio.go, stream.go, line.go, envelope.go

@@ -44,6 +44,8 @@ func TestLinesThatAreNoRequests(t *testing.T) {
 		{`{"jsonrpc":"2.0","id":{},"method":"ping"}`, -32600, "null"},
 		{`{"jsonrpc":"2.0","id":true,"method":"ping"}`, -32600, "null"},
 		{`{"jsonrpc":"2.0","id":4,"method":"ping","params":[1]}`, -32602, "4"},
+		{`{"jsonrpc":"2.0","id":4,"method":"initialize"}`, -32600, "4"},
+		{`{"jsonrpc":"2.0","id":4,"method":"initialize","params":{"protocolVersion":7}}`, -32602, "4"},
 		{`{"jsonrpc":"2.0","id":4,"method":"nothing/like/it"}`, -32601, "4"},
 		{modernLine("4", "nothing/like/it", ""), -32601, "4"},
 		{modernLine("4", "ping", ""), -32601, "4"},

@@ -186,19 +186,16 @@ func cancellation(id jsonrpc.ID) *jsonrpc.Request {
 	return &jsonrpc.Request{Method: cancelledMethod, Params: o.end()}
 }
 
-// landed says that a request is answered, and whether its client wants to know.
-func (st *stream) landed(resp *jsonrpc.Response) (wanted bool) {
+// landed says that a request is answered, and returns what was known of it.
+func (st *stream) landed(resp *jsonrpc.Response) *flight {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	f := st.flying[resp.ID]
 	delete(st.flying, resp.ID)
-	if f == nil {
-		return false
-	}
-	if f.method == initializeMethod && resp.Error != nil {
+	if f != nil && f.method == initializeMethod && resp.Error != nil {
 		st.hello = false
 	}
-	return !f.cancelled
+	return f
 }
 
 // refuse answers a message that no session sees.
@@ -368,16 +365,16 @@ func (l *lane) Write(_ context.Context, msg jsonrpc.Message) error {
 		}
 		return l.st.write(line)
 	}
-	wanted := l.st.landed(resp)
+	f := l.st.landed(resp)
 	defer l.st.open.Release(1)
-	if !wanted {
+	if f == nil || f.cancelled {
 		return nil
 	}
-	return l.st.write(l.st.answer(resp))
+	return l.st.write(l.st.answer(f.method, resp))
 }
 
-// answer is a response as it is written.
-func (st *stream) answer(resp *jsonrpc.Response) []byte {
+// answer is a response to a method as it is written.
+func (st *stream) answer(method string, resp *jsonrpc.Response) []byte {
 	id := giveID(resp.ID.Raw())
 	if resp.Error == nil && len(resp.Result) > st.s.budgets.ResponseBytes {
 		resp.Error = st.s.tooLarge(len(resp.Result))
@@ -394,11 +391,15 @@ func (st *stream) answer(resp *jsonrpc.Response) []byte {
 	if errors.As(resp.Error, &known) {
 		e.Code, e.Data = known.Code, known.Data
 	}
-	if e.Code == 0 { // the SDK's way to say that something went wrong
-		st.s.log.Debug("a request failed", "error", resp.Error)
-		e = errInternal()
-		if errors.Is(resp.Error, context.Canceled) {
-			e.Message = "cancelled"
+	if e.Code == 0 { // the SDK has no code for this
+		st.s.log.Debug("a request failed", "method", method, "error", resp.Error)
+		switch {
+		case errors.Is(resp.Error, context.Canceled):
+			e = rpcError(jsonrpc.CodeInternalError, "cancelled")
+		case method == initializeMethod: // what it can't read
+			e.Code = jsonrpc.CodeInvalidParams
+		default:
+			e = errInternal()
 		}
 	}
 	e.Message = cut(e.Message, maxMessage)

@@ -1,0 +1,67 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"crewhost/tools"
+)
+
+func (s *Server) listTools(x exchange, cursor string) (*answer, error) {
+	shelf := s.offered()
+	return page(s, x, listing[item]{
+		member: "tools",
+		items:  shelf.items,
+		key:    func(i item) string { return i.name },
+		render: func(i item) []byte {
+			if x.modern {
+				return i.modern
+			}
+			return i.legacy
+		},
+		after: shelf.after,
+	}, cursor)
+}
+
+// callTool runs a tool. That there is none of the name is an error of the request;
+// what the policy denies and what the tool fails at are results, since the model
+// should read them; and so is a failure of the host, which is told by its code
+// alone, while the log has all of it.
+func (s *Server) callTool(ctx context.Context, x exchange, p *mcp.CallToolParamsRaw) (*answer, error) {
+	call := tools.Call{Name: p.Name, Arguments: p.Arguments}
+	return s.converse(ctx, x, turn{
+		what: "tools/call " + p.Name, state: p.RequestState, responses: p.InputResponses, token: p.GetProgressToken(),
+	}, func(ctx context.Context) (*answer, error) {
+		run, ok := s.reach(p.Name)
+		if !ok {
+			return nil, unknownTool(p.Name)
+		}
+		call.Progress = progressOf(ctx)
+		res, err := run(ctx, call)
+		var lacks *lack
+		switch code := tools.CodeOf(err); {
+		case err == nil:
+		case errors.As(err, &lacks):
+			return nil, lacks.refusal()
+		case code == tools.CodeToolNotFound:
+			return nil, unknownTool(p.Name)
+		case code == tools.CodeArgumentsInvalid:
+			return nil, invalid("the arguments of the tool %q must be a JSON object", p.Name)
+		case ctx.Err() != nil:
+			return nil, s.failed(ctx, "calling a tool", err)
+		default:
+			s.log.ErrorContext(ctx, "a tool could not be called", "tool", p.Name, "error", err)
+			text := fmt.Sprintf("The tool %q could not be called.", p.Name)
+			if code != "" {
+				text = fmt.Sprintf("The tool %q could not be called (%s).", p.Name, code)
+			}
+			res = tools.Failure(text)
+		}
+		return s.answer(x, renderResult(x, res))
+	})
+}
+
+func unknownTool(name string) error { return invalid("unknown tool %q", name) }
