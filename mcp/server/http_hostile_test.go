@@ -24,6 +24,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"crewhost/mcp/server"
 )
 
@@ -265,6 +267,17 @@ func TestTLS(t *testing.T) {
 		t.Fatal(resp, err)
 	}
 	_ = resp.Body.Close()
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}
+	defer transport.CloseIdleConnections()
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "c", Version: "1"}, nil).Connect(t.Context(),
+		&mcp.StreamableClientTransport{Endpoint: w.url, HTTPClient: &http.Client{Transport: transport}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "echo"}); err != nil {
+		t.Error(err)
+	}
+	_ = session.Close()
 	if resp, err := do(&tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}); err == nil { //nolint:gosec // an old client
 		_ = resp.Body.Close()
 		t.Error("TLS 1.1 is spoken")

@@ -21,6 +21,7 @@ type message struct {
 	id      json.RawMessage // as the client wrote it; nil: it is no call
 	request bool            // with a method, be it a call or a notification
 	method  string
+	params  json.RawMessage
 	name    string // of the tool or the prompt, for the log
 	modern  bool   // whether its _meta says so
 	resumes bool   // whether it answers what an earlier one was asked
@@ -59,7 +60,7 @@ func (s *Server) readMessage(body []byte) (message, *refusal) {
 	if !ok {
 		return message{body: body}, nil
 	}
-	m := message{body: body, request: true, method: req.Method}
+	m := message{body: body, request: true, method: req.Method, params: req.Params}
 	if !req.IsCall() {
 		return m, nil
 	}

@@ -183,13 +183,11 @@ func (x *visit) serve(ctx context.Context) {
 		return
 	}
 	modern, refused := x.era()
-	if refused != nil {
-		x.refuse(refused)
-		return
-	}
 	switch {
 	case x.r.Method == http.MethodPost:
-		x.post(ctx, modern)
+		x.post(ctx, modern, refused)
+	case refused != nil:
+		x.refuse(refused)
 	case modern:
 		methodNotAllowed(x.reply, "POST")
 	case x.r.Method == http.MethodGet:
@@ -218,8 +216,9 @@ func (x *visit) era() (modern bool, refused *refusal) {
 	}
 }
 
-// post takes one message.
-func (x *visit) post(ctx context.Context, modern bool) {
+// post takes one message. Where its version was refused already it is read all the
+// same, so that the answer has its id.
+func (x *visit) post(ctx context.Context, modern bool, unspoken *refusal) {
 	if refused := checkContent(x.r.Header); refused != nil {
 		x.refuse(refused)
 		return
@@ -233,6 +232,14 @@ func (x *visit) post(ctx context.Context, modern bool) {
 	if refused == nil {
 		x.hasRead()
 		x.msg, refused = x.server.readMessage(body)
+		switch {
+		case unspoken != nil:
+			refused = unspoken
+		case refused != nil && refused.code == codeUnsupportedVersion && x.r.Header.Get(headerVersion) != "":
+			refused = mismatch("the protocol version in _meta is not that of the header")
+		case refused == nil && modern && x.msg.method == "tools/call":
+			refused = x.server.checkParams(x.r.Header, x.msg.name, x.msg.params)
+		}
 	}
 	if refused != nil {
 		x.refuse(refused)
