@@ -19,9 +19,10 @@ type shelf struct {
 
 // An item is one entry of tools/list, a Tool of MCP.
 type item struct {
-	name   string
-	modern []byte
-	legacy []byte // for the eras before
+	name    string
+	modern  []byte
+	legacy  []byte   // for the eras before
+	mirrors []mirror // over HTTP
 }
 
 func (s *shelf) equal(other *shelf) bool {
@@ -30,9 +31,13 @@ func (s *shelf) equal(other *shelf) bool {
 	})
 }
 
-func (s *shelf) has(name string) bool {
-	_, found := slices.BinarySearchFunc(s.items, name, func(i item, name string) int { return compare(i.name, name) })
-	return found
+// find returns the item of a name.
+func (s *shelf) find(name string) (item, bool) {
+	i, found := slices.BinarySearchFunc(s.items, name, func(i item, name string) int { return compare(i.name, name) })
+	if !found {
+		return item{}, false
+	}
+	return s.items[i], true
 }
 
 // stock is a shelf with the tools that are to be served and that the guard knows,
@@ -45,7 +50,7 @@ func (s *Server) stock() *shelf {
 	var out shelf
 	for _, def := range s.cfg.Guard.Definitions() {
 		if s.cfg.Tools == nil || served[def.Name] {
-			one := item{name: def.Name, modern: renderTool(def)}
+			one := item{name: def.Name, modern: renderTool(def), mirrors: mirrors(def.InputSchema)}
 			if one.legacy = one.modern; !ofObject(def.OutputSchema) {
 				// Before the modern era structured content is an object, and clients
 				// refuse a whole list for a schema of anything else.
@@ -69,7 +74,7 @@ func (s *Server) offered() *shelf {
 // reach returns what a call of a name runs, or false where nothing of that name is
 // offered. All ways lead through the guard.
 func (s *Server) reach(name string) (run func(context.Context, tools.Call) (tools.Result, error), ok bool) {
-	if !s.offered().has(name) {
+	if _, ok := s.offered().find(name); !ok {
 		return nil, false
 	}
 	return s.cfg.Guard.Call, true
