@@ -193,7 +193,7 @@ func TestManyCallsInATextAreBounded(t *testing.T) {
 		t.Errorf("%d calls", len(calls))
 	}
 	for _, piece := range []string{"`", "`` ", "<tool_call>", "<invoke name=\"a\">", "<invoke a=\"", "</parameter>", "[TOOL_CALL]{", "<｜tool▁call▁begin｜>x<｜tool▁call▁end｜>", "> ", "~~~\n", "<"} {
-		textCalls(strings.Repeat(piece, (1<<20)/len(piece))) // ends soon
+		textCalls(strings.Repeat(piece, (1<<18)/len(piece))) // ends soon
 	}
 	if calls, _ := textCalls(strings.Repeat(" ", maxCallText) + one); calls != nil {
 		t.Error("a text beyond the bound")

@@ -204,6 +204,9 @@ func attributes(tag string) []field {
 // invokeCall reads <invoke name="x"><parameter name="k">v</parameter></invoke>.
 // Arguments may be attributes, too.
 func invokeCall(text string) ([]textCall, int) {
+	if !strings.HasPrefix(text, "<invoke") && !strings.HasPrefix(text, "<｜DSML｜invoke") {
+		return nil, 0
+	}
 	m := invokeTag.FindStringSubmatch(text)
 	if m == nil {
 		return nil, 0
@@ -250,6 +253,9 @@ func invokeCall(text string) ([]textCall, int) {
 // functionCall reads <function=x><parameter=k>v</parameter></function>, and a
 // JSON object in the place of the parameters.
 func functionCall(text string) ([]textCall, int) {
+	if !strings.HasPrefix(text, "<function=") {
+		return nil, 0
+	}
 	m := functionTag.FindStringSubmatch(text)
 	if m == nil {
 		return nil, 0
