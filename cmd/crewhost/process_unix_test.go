@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"crewhost/mcp/mcptest"
+	"crewhost/runner/event/eventtest"
 )
 
 // patience bounds waiting for what should be there at once, on a busy machine.
@@ -157,6 +158,22 @@ func gone(t *testing.T) {
 		}
 		<-time.After(10 * time.Millisecond)
 	}
+}
+
+// A signal ends a watched run in the same way, and the events are whole.
+func TestInterruptIsTold(t *testing.T) {
+	p := launch(t, wrapped(t), "run", "crew.yaml", "--events", "jsonl")
+	p.until("task only: agent one")
+	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if code, last := p.exit(); code != exitInterrupted || last != "ERROR: interrupted" {
+		t.Errorf("exit code %d, %q", code, last)
+	}
+	if err := eventtest.Run(p.stdout.Bytes()); err != nil || !bytes.Contains(p.stdout.Bytes(), []byte(`"exitCode":130`)) {
+		t.Errorf("%v\n%s", err, &p.stdout)
+	}
+	gone(t)
 }
 
 // A signal while a tool runs ends the run with 130, and the server's whole tree

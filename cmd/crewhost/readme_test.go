@@ -11,6 +11,7 @@ import (
 
 	"crewhost/config"
 	"crewhost/crew"
+	"crewhost/runner/event"
 	"crewhost/tools/mount"
 )
 
@@ -46,6 +47,16 @@ func TestReadmeNamesEveryFlag(t *testing.T) {
 		}
 	}
 	walk("crewhost", newApp(&console{}).Commands)
+}
+
+// Every kind of event is documented.
+func TestReadmeNamesEveryEvent(t *testing.T) {
+	text := readme(t)
+	for _, kind := range event.Kinds() {
+		if !strings.Contains(text, "`"+string(kind)+"`") {
+			t.Errorf("the README does not name the event %s", kind)
+		}
+	}
 }
 
 // Every mount that the README writes out is one.

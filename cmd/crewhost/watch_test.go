@@ -133,7 +133,9 @@ func callOn(id, tool, arguments string) string {
 	return `{"id":` + strconv.Quote(id) + `,"name":` + strconv.Quote(tool) + `,"arguments":` + strconv.Quote(arguments) + `}`
 }
 
-func note(id string) string { return callOn(id, "file_write", `{"path":"/out/note.txt","content":"tide"}`) }
+func note(id string) string {
+	return callOn(id, "file_write", `{"path":"/out/note.txt","content":"tide"}`)
+}
 
 // A call that the policy asks about is put to whoever watches, with all there is to
 // know, and done or not as the answer is.
@@ -405,6 +407,42 @@ func TestCancelByCommand(t *testing.T) {
 		}
 		if code := w.exit(); code != exitInterrupted || !strings.HasSuffix(w.stderr.String(), "ERROR: interrupted\n") {
 			t.Errorf("%s: exit code %d:\n%s", tt.until, code, w.stderr)
+		}
+	}
+}
+
+// tripwire interrupts a run when its nth line is written.
+type tripwire struct {
+	bytes.Buffer
+	n    int
+	trip func()
+}
+
+func (w *tripwire) Write(p []byte) (int, error) {
+	n, err := w.Buffer.Write(p)
+	if w.n--; w.n == 0 {
+		w.trip()
+	}
+	return n, err
+}
+
+func (*tripwire) Close() error { return nil }
+
+// Whenever an interrupt comes, the events are whole and end with its exit code.
+func TestInterruptedAtEveryLine(t *testing.T) {
+	dir := crewDir(t, "permissions: { allow: [mcp__standard] }", "sleep", "", nil, callOn("c1", "sleep", `{"seconds":300}`))
+	for n := 1; n <= 8; n++ { // run.started to tool.called
+		var stderr bytes.Buffer
+		w := &tripwire{n: n}
+		c := &console{
+			in: strings.NewReader(""), out: io.Discard, err: &stderr, redactor: &secret.Redactor{},
+			claim: func() (io.WriteCloser, error) { return w, nil },
+		}
+		w.trip = func() { c.interrupt(errCancelCommand) }
+		code := start(c, []string{"run", dir + "/crew.yaml", "--events", "jsonl"})
+		lines := strings.Split(strings.TrimSpace(w.String()), "\n")
+		if err := eventtest.Run(w.Bytes()); err != nil || code != exitInterrupted || !strings.Contains(lines[len(lines)-1], `"exitCode":130`) {
+			t.Errorf("interrupted at %d: exit code %d, %v\n%s\n%s", n, code, err, w, &stderr)
 		}
 	}
 }
