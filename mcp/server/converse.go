@@ -79,7 +79,8 @@ func (s *Server) converse(ctx context.Context, x exchange, t turn, work func(con
 		return work(context.WithValue(ctx, callerKey{}, Caller(&session{d: d, x: x})))
 	}
 	h := s.homeOf(ctx)
-	r := &run{what: t.what, principal: x.principal, brought: maps.Clone(t.responses), done: make(chan struct{}), asked: make(chan struct{}, 1)}
+	first := newDesk(ctx, x, t.token)
+	r := &run{what: t.what, principal: x.principal, at: first, brought: maps.Clone(t.responses), done: make(chan struct{}), asked: make(chan struct{}, 1)}
 	wctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	r.cancel = cancel
 	wctx = context.WithValue(wctx, callerKey{}, Caller(&guest{s: s, r: r, caps: x.caps}))
@@ -88,8 +89,6 @@ func (s *Server) converse(ctx context.Context, x exchange, t turn, work func(con
 		s.places.leave()
 		return nil, rpcError(jsonrpc.CodeInternalError, errEnded.Error())
 	}
-	first := newDesk(ctx, x, t.token)
-	r.at = first
 	go func() {
 		defer h.close(r)
 		defer func() {

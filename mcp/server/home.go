@@ -63,23 +63,14 @@ func (h *home) close(r *run) {
 	h.leave()
 }
 
-// abandon cancels the runs that nobody will come back for.
-func (h *home) abandon(all bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for r := range h.runs {
-		if all || r.desk() == nil {
-			r.cancel(errEnded)
-		}
-	}
-}
-
 // finish cancels all that is left, and takes nothing new.
 func (h *home) finish() {
 	h.mu.Lock()
+	defer h.mu.Unlock()
 	h.ended = true
-	h.mu.Unlock()
-	h.abandon(true)
+	for r := range h.runs {
+		r.cancel(errEnded)
+	}
 }
 
 // end finishes, and waits for what is left, but no longer than patience. It

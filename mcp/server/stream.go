@@ -268,8 +268,8 @@ func (st *stream) ensure(ctx context.Context, modern bool) (*lane, error) {
 	return l, nil
 }
 
-// drain answers what was read before in ended (I6). What waits for something of
-// the client, which says nothing any more, does not wait.
+// drain answers what was read before in ended (I6). Streams that are open for the
+// client end, since it says nothing any more.
 func (st *stream) drain(ctx context.Context) error {
 	st.mu.Lock()
 	listening := map[jsonrpc.ID]*lane{}
@@ -282,7 +282,6 @@ func (st *stream) drain(ctx context.Context) error {
 	for id, l := range listening {
 		l.deliver(cancellation(id))
 	}
-	st.home.abandon(false)
 	grace, cancel := context.WithTimeout(ctx, st.s.budgets.Grace)
 	defer cancel()
 	if st.open.Acquire(grace, st.limit) != nil && ctx.Err() != nil {
