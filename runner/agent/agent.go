@@ -7,11 +7,15 @@
 // does as events. Every path out of it is bounded, and each that is no answer is
 // a [*TaskError] with a [Reason]:
 //
-//   - at most the agent's maxIter calls to the model, and its deadline;
+//   - at most the agent's maxIter calls to the model, and the deadlines of the
+//     task and the agent;
 //   - a turn that fails with the same errors three times over stops the task;
 //   - an answer cut at the token limit is continued, an empty one asked for
 //     again, a malformed call handed back, each a few times only (K71, K75);
-//   - a conversation that grows too long loses its oldest turns, with a notice.
+//   - an answer without the form that it is to have, or that the caller does not
+//     accept, is handed back with what is wrong, as often as Limits says;
+//   - a conversation that grows too long, also by the word of the model's vendor,
+//     loses its oldest turns, with a notice.
 //
 // Tools of one answer run concurrently; their results reach the model in the
 // order of its calls. Only the tools that the agent and the task name are ever
@@ -23,6 +27,8 @@
 // An agent with allowDelegation gets two more tools, which ask another agent of
 // the crew a question or hand it work. The other one works in a conversation of
 // its own within the call. None is asked that waits for the answer itself.
+//
+// [Loop.Ask] puts a question that is no task: in an agent's role, without tools.
 //
 //	loop, err := agent.New(agent.Config{
 //		Models:      func(string) (llm.Model, agent.Settings, error) { return model, agent.Settings{}, nil },

@@ -116,7 +116,14 @@ func TestWorkIsHandedToACoworker(t *testing.T) {
 		t.Errorf("%+v", out)
 	}
 	var told []string
+	handed := map[string]string{} // correlation by coworker
 	for _, e := range b.events {
+		if e.Kind == event.DelegationStarted {
+			handed[e.ToAgent] = e.Correlation
+		}
+		if e.Kind == event.ModelCalled && e.Agent != "editor" && (e.Cause == "" || e.Cause != handed[e.Agent]) {
+			t.Errorf("%+v does not name the call that it came of", e)
+		}
 		switch e.Kind {
 		case event.DelegationStarted, event.DelegationFinished:
 			if e.Agent != "editor" || e.Task != "write" {
