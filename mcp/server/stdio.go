@@ -53,9 +53,13 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 	if c, ok := in.(io.Closer); ok && err != nil {
 		_ = c.Close()
 	}
-	join(&reading, grace/10)
+	join(&reading, parting)
 	return err
 }
+
+// parting is how long a Read is waited for whose input was closed: one of a terminal
+// or of some pipes doesn't notice, and ends with the process.
+const parting = 50 * time.Millisecond
 
 // ended reports whether in ends within patience.
 func ended(read <-chan error, patience time.Duration) bool {
