@@ -40,7 +40,10 @@ type ledger struct {
 	mu     sync.Mutex
 	cost   Cost
 	tokens int
-	spent  *BudgetError // set once a request was refused
+	// guessed is the cost of answers without figures, estimated, for the budget
+	// alone.
+	guessed llm.Amount
+	spent   *BudgetError // set once a request was refused
 }
 
 func newLedger(settings config.LLM, stop context.CancelCauseFunc) *ledger {
@@ -64,13 +67,13 @@ func (l *ledger) total() (Cost, *BudgetError) {
 func (l *ledger) afford() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	b := l.settings.Budget
+	b, cost := l.settings.Budget, l.cost.Amount.Add(l.guessed)
 	switch {
 	case l.spent != nil:
 	case b.Tokens > 0 && l.tokens >= b.Tokens:
 		l.spent = &BudgetError{fmt.Sprintf("%d tokens of %d (llm.budget.tokens)", l.tokens, b.Tokens)}
-	case b.Cost != nil && l.cost.Amount >= llm.Millionths(*b.Cost):
-		l.spent = &BudgetError{fmt.Sprintf("%s %s of %s (llm.budget.cost)", l.cost.Currency, l.cost.Amount, llm.Millionths(*b.Cost))}
+	case b.Cost != nil && cost >= llm.Millionths(*b.Cost):
+		l.spent = &BudgetError{fmt.Sprintf("%s %s of %s (llm.budget.cost)", l.cost.Currency, cost, llm.Millionths(*b.Cost))}
 	default:
 		return nil
 	}
@@ -81,15 +84,22 @@ func (l *ledger) afford() error {
 // write writes down what an answer used, and returns what it cost; nil where that
 // is not known. The vendor's own figure goes before the prices; what asks no
 // vendor costs nothing unless a price says otherwise.
-func (l *ledger) write(res *llm.Response, p config.Profile, asked string) *llm.Charge {
+func (l *ledger) write(req llm.Request, res *llm.Response, p config.Profile) *llm.Charge {
 	charge := res.Charge
-	price, priced := priceOf(l.settings.Prices, p, asked, res.Model)
+	price, priced := priceOf(l.settings.Prices, p, req.Model, res.Model)
 	if charge == nil && priced && res.Usage.Measured {
 		charge = &llm.Charge{Amount: price.Cost(res.Usage), Currency: l.settings.Currency, Source: llm.ChargePrices}
 	}
+	used := res.Usage
+	if p.Vendor() {
+		used = llm.Used(req, *res)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.tokens += res.Usage.Input + res.Usage.Output
+	l.tokens += used.Input + used.Output
+	if charge == nil && priced {
+		l.guessed = l.guessed.Add(price.Cost(used))
+	}
 	switch {
 	case charge == nil && !p.Vendor():
 		return nil
@@ -131,7 +141,7 @@ func (m *metered) Generate(ctx context.Context, req llm.Request) (*llm.Response,
 	switch {
 	case err == nil && res != nil:
 		own := *res
-		own.Charge = m.ledger.write(res, m.profile, req.Model)
+		own.Charge = m.ledger.write(req, res, m.profile)
 		res = &own
 	case chargeable(err):
 		m.ledger.lost()

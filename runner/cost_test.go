@@ -125,8 +125,15 @@ func TestBudgetStopsARun(t *testing.T) {
 			t.Errorf("%+v", out)
 		}
 	}
+	// A vendor without figures is kept within a budget by estimates.
+	silent := llmtest.Reply(*answer(strings.Repeat("word ", 2000)))
+	r := open(t, priced("  budget: { tokens: 2000 }\n"), with(llmtest.New(t, silent)))
+	var spent *runner.BudgetError
+	if _, err := r.host.Run(t.Context(), r.crew(nil), nil); !errors.As(err, &spent) {
+		t.Errorf("no figures: %v", err)
+	}
 	// What was under way when the budget was reached is not taken back.
-	r := open(t, priced("  budget: { tokens: 300 }\n"), with(llmtest.New(t, used(90, 10, 0, ""), used(90, 10, 0, ""), used(90, 10, 0, ""))))
+	r = open(t, priced("  budget: { tokens: 300 }\n"), with(llmtest.New(t, used(90, 10, 0, ""), used(90, 10, 0, ""), used(90, 10, 0, ""))))
 	if _, err := r.host.Run(t.Context(), r.crew(nil), nil); err != nil {
 		t.Error(err)
 	}
