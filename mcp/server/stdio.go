@@ -101,7 +101,7 @@ func (st *stream) read(ctx context.Context, in io.Reader) error {
 		case err != nil:
 			return fmt.Errorf("reading from the client: %w", err)
 		case long != nil:
-			err = st.tooLong(ctx, long)
+			st.tooLong(long)
 		case len(bytes.TrimSpace(line)) > 0:
 			err = st.take(ctx, line)
 		}

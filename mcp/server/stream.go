@@ -74,7 +74,8 @@ func (st *stream) take(ctx context.Context, line []byte) error {
 		if msg.IsCall() {
 			return st.request(ctx, msg)
 		}
-		return st.notification(ctx, msg)
+		st.notification(msg)
+		return nil
 	case *jsonrpc.Response:
 		if l := st.laneOf(false); l != nil {
 			l.deliver(msg)
@@ -82,25 +83,24 @@ func (st *stream) take(ctx context.Context, line []byte) error {
 		return nil
 	}
 	if bad != nil {
-		return st.refuse(bad.id, bad.err)
+		st.refuse(bad.id, bad.err)
 	}
 	return nil
 }
 
 // tooLong answers a line that was too long to be read.
-func (st *stream) tooLong(ctx context.Context, o *wire.Outline) error {
+func (st *stream) tooLong(o *wire.Outline) {
 	err := rpcError(CodeRequestTooLarge, fmt.Sprintf("the message is larger than %d bytes", st.s.budgets.RequestBytes))
 	id := usable(o.ID)
 	switch {
 	case o.Method && len(o.ID) == 0: // a notification
-		return nil
 	case !o.Method && id != nil: // an answer; who waits for it learns why there is none
 		if l := st.laneOf(false); l != nil {
 			l.deliver(&jsonrpc.Response{ID: takeID(id), Error: err})
 		}
-		return nil
+	default:
+		st.refuse(id, err)
 	}
-	return st.refuse(id, err)
 }
 
 // request passes a request on to the session of its era, or refuses it.
@@ -125,7 +125,8 @@ func (st *stream) request(ctx context.Context, req *jsonrpc.Request) error {
 	}
 	st.mu.Unlock()
 	if bad != nil {
-		return st.refuse(id, bad)
+		st.refuse(id, bad)
+		return nil
 	}
 	if err := st.open.Acquire(ctx, 1); err != nil {
 		return context.Cause(ctx)
@@ -147,7 +148,7 @@ func (st *stream) request(ctx context.Context, req *jsonrpc.Request) error {
 
 // notification passes on what a session must hear of. Everything else means
 // nothing here, and is not answered (K79).
-func (st *stream) notification(_ context.Context, req *jsonrpc.Request) error {
+func (st *stream) notification(req *jsonrpc.Request) {
 	switch req.Method {
 	case cancelledMethod:
 		if id := usable(field(req.Params, "requestId")); id != nil {
@@ -158,7 +159,6 @@ func (st *stream) notification(_ context.Context, req *jsonrpc.Request) error {
 			l.deliver(req)
 		}
 	}
-	return nil
 }
 
 func field(object json.RawMessage, name string) json.RawMessage {
@@ -199,11 +199,8 @@ func (st *stream) landed(resp *jsonrpc.Response) *flight {
 }
 
 // refuse answers a message that no session sees.
-func (st *stream) refuse(id json.RawMessage, e *jsonrpc.Error) error {
-	if err := st.write(envelope(id, "error", encode(e))); err != nil {
-		return fmt.Errorf("writing to the client: %w", err)
-	}
-	return nil
+func (st *stream) refuse(id json.RawMessage, e *jsonrpc.Error) {
+	_ = st.write(envelope(id, "error", encode(e))) // where that fails, the stream knows
 }
 
 // write writes a line. Where that fails the stream is broken.
