@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -198,30 +197,5 @@ func (e settledError) word() string {
 		return "settings_refused"
 	default:
 		return "host_failed"
-	}
-}
-
-// eventsCommand prints what is known of events.
-func eventsCommand(c *console) *cli.Command {
-	return &cli.Command{
-		Name:  "events",
-		Usage: "about the events of a run that a program watches",
-		Subcommands: []*cli.Command{{
-			Name:  "schema",
-			Usage: "print the JSON Schema of the events",
-			Action: func(ctx *cli.Context) error {
-				if err := atMost(ctx, 0); err != nil {
-					return err
-				}
-				out := &output{out: c.out}
-				return out.text("%s\n", strings.TrimSpace(string(event.Schema())))
-			},
-		}},
-		Action: func(ctx *cli.Context) error {
-			if word := ctx.Args().First(); word != "" {
-				return usagef("events: unknown command %q; it knows schema", word)
-			}
-			return cli.ShowSubcommandHelp(ctx)
-		},
 	}
 }

@@ -3,8 +3,10 @@ package event
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -22,26 +24,31 @@ type member struct {
 // kind always has.
 func (e Event) MarshalJSON() ([]byte, error) {
 	var w writer
-	w.enc = json.NewEncoder(&w.buf)
-	w.enc.SetEscapeHTML(false)
-	w.buf.WriteByte('{')
-	w.put("v", e.V)
+	err := w.event(&e)
+	return w.buf.Bytes(), err
+}
+
+// writer writes events.
+type writer struct {
+	buf bytes.Buffer
+	enc *json.Encoder // to buf, for what is not plain; made when it is needed
+	err error
+}
+
+func (w *writer) event(e *Event) error {
+	w.buf.Grow(512)
+	w.buf.WriteString(`{"v":`)
+	w.int(int64(e.V))
 	w.put("seq", e.Seq)
 	w.put("ts", e.Time.UTC().Format(time.RFC3339Nano))
 	w.put("kind", string(e.Kind))
 	w.put("crewId", e.Run)
 	if !unscoped[e.Kind] {
-		w.members(&e, scope)
+		w.members(e, scope)
 	}
-	w.members(&e, members[e.Kind])
+	w.members(e, members[e.Kind])
 	w.buf.WriteByte('}')
-	return w.buf.Bytes(), w.err
-}
-
-type writer struct {
-	buf bytes.Buffer
-	enc *json.Encoder
-	err error
+	return w.err
 }
 
 func (w *writer) members(e *Event, list []member) {
@@ -53,15 +60,51 @@ func (w *writer) members(e *Event, list []member) {
 }
 
 func (w *writer) put(name string, value any) {
-	if w.buf.Len() > 1 {
-		w.buf.WriteByte(',')
+	w.buf.WriteString(`,"`)
+	w.buf.WriteString(name)
+	w.buf.WriteString(`":`)
+	switch v := value.(type) {
+	case int:
+		w.int(int64(v))
+	case int64:
+		w.int(v)
+	case bool:
+		w.buf.WriteString(strconv.FormatBool(v))
+	case string:
+		if plain(v) {
+			w.buf.WriteByte('"')
+			w.buf.WriteString(v)
+			w.buf.WriteByte('"')
+			return
+		}
+		w.any(v)
+	default:
+		w.any(v)
 	}
-	w.buf.WriteString(`"` + name + `":`)
-	if err := w.enc.Encode(value); err != nil && w.err == nil {
-		w.err = err
+}
+
+func (w *writer) int(n int64) { w.buf.Write(strconv.AppendInt(w.buf.AvailableBuffer(), n, 10)) }
+
+func (w *writer) any(value any) {
+	if w.enc == nil {
+		w.enc = json.NewEncoder(&w.buf)
+		w.enc.SetEscapeHTML(false)
+	}
+	if err := w.enc.Encode(value); err != nil {
+		w.err = errors.Join(w.err, err)
 		return
 	}
 	w.buf.Truncate(w.buf.Len() - 1) // its line feed
+}
+
+// plain reports whether a text is the same in JSON.
+func plain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c >= 0x7f || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }
 
 func zero(v any) bool {

@@ -1,8 +1,6 @@
 package event
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"sync"
@@ -53,11 +51,10 @@ func (l *lines) failed() error {
 
 // lineOf is e as a line.
 func lineOf(e Event) ([]byte, error) {
-	var line bytes.Buffer
-	enc := json.NewEncoder(&line) // it ends the value with a line feed
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(e)
-	return line.Bytes(), err
+	var w writer
+	err := w.event(&e)
+	w.buf.WriteByte('\n')
+	return w.buf.Bytes(), err
 }
 
 // put writes a line whole.
