@@ -173,3 +173,32 @@ tasks:
 		}
 	}
 }
+
+// A file that nobody could write is found before a model is asked.
+func TestSomebodyMustHoldATool(t *testing.T) {
+	for name, tt := range map[string]struct {
+		process, one, other, task string
+		ok                        bool
+	}{
+		"nobody":         {"sequential", "", "", "agent: one", false},
+		"the agent":      {"sequential", "tools: [file_write]", "", "agent: one", true},
+		"the task":       {"sequential", "", "", "agent: one, tools: [file_write]", true},
+		"a coworker":     {"sequential", "", "tools: [file_write]", "agent: one", true},
+		"no delegation":  {"sequential", "allowDelegation: false", "tools: [file_write]", "agent: one", false},
+		"in parallel":    {"parallel", "", "tools: [file_write]", "agent: one", false},
+		"whoever it is":  {"parallel", "", "tools: [file_write]", "", true},
+		"by the planner": {"autonomous", "", "tools: [file_write]", "agent: one", true},
+		"by agreement":   {"consensual", "", "", "agent: one", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := fmt.Sprintf("name: c\ngoal: g\nprocess: %s\nagents:\n  one: {goal: g, %s}\n  other: {goal: g, %s}\n"+
+				"tasks:\n  a: {description: d, expectedOutput: e, deliverable: {path: /out/a}, %s}\n", tt.process, tt.one, tt.other, tt.task)
+			file = strings.ReplaceAll(file, ", }", "}")
+			r := open(t, map[string]string{"crewhost.yaml": "llm: {provider: echo}\nmounts: [\"./out:/out:rw\"]\n", "crew.yaml": file})
+			c, err := crew.Load(filepath.Join(r.dir, "crew.yaml"))
+			if v := r.host.Judge(c, err, nil); len(v.Issues) == 0 != tt.ok || !tt.ok && v.Issues[0].Code != runner.CodeDeliverable {
+				t.Errorf("%+v", v.Issues)
+			}
+		})
+	}
+}

@@ -129,24 +129,4 @@ func modelsOf(c *crew.Crew) []*crew.LLM {
 	return slices.DeleteFunc(all, func(l *crew.LLM) bool { return l == nil })
 }
 
-// deliverables finds files that a run could not leave where the crew wants them,
-// which is known before a model is asked for them.
-func (h *Host) deliverables(c *crew.Crew) crew.Issues {
-	var issues crew.Issues
-	for _, t := range c.Tasks {
-		d := t.Deliverable
-		if d == nil || d.Source == "none" || d.Path.V == "" {
-			continue
-		}
-		if err := h.fs.CanWrite(d.Path.V); err != nil {
-			issues = append(issues, crew.Issue{
-				Pos: d.Path.Pos, Code: CodeDeliverable,
-				Message: fmt.Sprintf("tasks.%s.deliverable can't be written: %v", t.Key, err),
-				Hint:    "mount a folder for it: --mount DIR:/ROOT:rw, or mounts: in the settings",
-			})
-		}
-	}
-	return issues
-}
-
 func join(words []string) string { return strings.Join(words, ", ") }
