@@ -87,7 +87,7 @@ func (s *session) send(ctx context.Context, op *operation, name string, argument
 	sent := false
 	result, err := s.converse(ctx, op, func(ctx context.Context, r round) (json.RawMessage, error) {
 		ctx, ex = withExchange(ctx)
-		_, err := conn.client.CallTool(ctx, askProgress(ctx, &sdk.CallToolParams{
+		_, err := conn.client.CallTool(ctx, labelled(ctx, &sdk.CallToolParams{
 			Name: name, Arguments: arguments, InputResponses: r.responses, RequestState: r.state,
 		}))
 		sent = sent || ex.sent.Load()

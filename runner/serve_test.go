@@ -558,3 +558,32 @@ func TestIdleRulesKnowServedCrews(t *testing.T) {
 		t.Errorf("got %q", lines)
 	}
 }
+
+// Where hosts are servers of each other a call does not go round for ever: it says
+// through how many hosts it came.
+func TestCallsDoNotGoRoundForEver(t *testing.T) {
+	for _, era := range eras {
+		t.Run(era, func(t *testing.T) {
+			inner := open(t, map[string]string{"crewhost.yaml": `
+mcp:
+  servers: { standard: { command: "${SERVER}", args: [mcptest-server, standard, -tools, echo] } }
+  served: { demo: { tools: [echo] } }
+permissions: { default: allow }
+`})
+			middle := open(t, map[string]string{"crewhost.yaml": fmt.Sprintf(`
+mcp: { servers: { inner: { url: %q, protocol: %s } }, served: { demo: { tools: [echo] } } }
+permissions: { default: allow }
+`, inner.listen(t), era)})
+			outer := behind(t, middle.listen(t), era)
+			for hops, refused := range map[int]bool{0: false, tools.MaxHops - 2: false, tools.MaxHops - 1: true, tools.MaxHops + 5: true} {
+				res, err := outer.Call(tools.WithHops(t.Context(), hops), tools.Call{Name: "echo", Arguments: json.RawMessage(`{"a":1}`)})
+				if err != nil || res.IsError != refused {
+					t.Errorf("after %d hosts: %+v, %v", hops, res, err)
+				}
+				if refused && !strings.Contains(res.Content[0].Text, "servers of each other") {
+					t.Errorf("got %s", res.Content[0].Text)
+				}
+			}
+		})
+	}
+}

@@ -39,6 +39,12 @@ func (s *Server) callTool(ctx context.Context, x exchange, p *mcp.CallToolParams
 		if !ok {
 			return nil, unknownTool(p.Name)
 		}
+		hops := hopsOf(p.Meta) + 1
+		if hops > tools.MaxHops {
+			return s.answer(x, renderResult(x, tools.Failure(fmt.Sprintf(
+				"The tool %q was not called: the call came through %d hosts, which looks like hosts that are servers of each other.", p.Name, hops-1))))
+		}
+		ctx = tools.WithHops(ctx, hops)
 		call.Progress = progressOf(ctx)
 		res, err := run(ctx, call)
 		var lacks *lack
@@ -62,6 +68,12 @@ func (s *Server) callTool(ctx context.Context, x exchange, p *mcp.CallToolParams
 		}
 		return s.answer(x, renderResult(x, res))
 	})
+}
+
+// hopsOf is through how many hosts a request says that it came.
+func hopsOf(meta mcp.Meta) int {
+	n, _ := meta[tools.HopsKey].(float64)
+	return int(min(max(n, 0), tools.MaxHops))
 }
 
 func unknownTool(name string) error { return invalid("unknown tool %q", name) }
