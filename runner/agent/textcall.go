@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"encoding/json"
 	"strings"
 )
 
@@ -37,11 +38,11 @@ type field struct {
 //	<｜tool▁call▁begin｜>x<｜tool▁sep｜>{…}<｜tool▁call▁end｜>
 //	[TOOL_CALL]{tool => "x", args => {--k "v"}}[/TOOL_CALL]    also with JSON in it
 //
-// What stands in a code fence, in a code span or in a quotation speaks of a call
-// and is none. A call whose end is missing has a fault and takes the rest of the
+// What stands in a code fence, in a code span, in a quotation or in an answer that
+// is JSON speaks of a call and is none. A call whose end is missing has a fault and takes the rest of the
 // text, since nobody knows where it was to end.
 func textCalls(text string) (calls []textCall, prose string) {
-	if len(text) > maxCallText {
+	if len(text) > maxCallText || isJSON(text) {
 		return nil, text
 	}
 	var kept strings.Builder
@@ -80,6 +81,12 @@ func textCalls(text string) (calls []textCall, prose string) {
 	}
 	kept.WriteString(text[from:])
 	return calls[:min(len(calls), maxTextCalls)], strings.TrimSpace(kept.String())
+}
+
+// isJSON reports whether a text is a JSON object or list and nothing else.
+func isJSON(text string) bool {
+	text = strings.TrimSpace(text)
+	return text != "" && (text[0] == '{' || text[0] == '[') && json.Valid([]byte(text))
 }
 
 // afterQuoted is where the code ends whose marks stand at at, or where the marks

@@ -108,6 +108,7 @@ func TestQuotedCallsAreNone(t *testing.T) {
 	for _, text := range []string{
 		"Use the <tool_call> tag.", "<tool_call></tool_call>", "An <invoke> element, or <invoke name>.", "[TOOL_CALL] is a mark.",
 		"if a < b && c[0] > d { }", "<function_calls>", "<function=>", "", "``` unclosed",
+		`{"say": "<tool_call>{\"name\": \"f\"}</tool_call>"}`, `["<invoke name='f'></invoke>"]`,
 	} {
 		if calls, prose := textCalls(text); len(calls) > 0 || prose != text {
 			t.Errorf("%q: %+v", text, calls)
