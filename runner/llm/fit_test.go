@@ -207,12 +207,13 @@ func TestOtherRefusalsStand(t *testing.T) {
 	half := 0.5
 	req := llm.Request{Temperature: &half, MaxTokens: 5000}
 	for name, err := range map[string]error{
-		"another status":            &llm.APIError{Status: 401, Message: "temperature"},
-		"another field":             &llm.APIError{Status: 400, Param: "messages.0.temperature_unit", Message: "temperature"},
-		"a field that was not sent": &llm.APIError{Status: 400, Message: "top_p"},
-		"part of a word":            &llm.APIError{Status: 400, Message: "temperatures, a_temperature, temperature_x"},
-		"a context too long":        &llm.APIError{Status: 400, Code: "context_length_exceeded", Message: "reduce max_tokens"},
-		"no refusal":                errors.New("temperature"),
+		"another status":                   &llm.APIError{Status: 401, Message: "temperature"},
+		"another field":                    &llm.APIError{Status: 400, Param: "messages.0.temperature_unit", Message: "temperature"},
+		"a field that was not sent":        &llm.APIError{Status: 400, Message: "top_p"},
+		"part of a word":                   &llm.APIError{Status: 400, Message: "temperatures, a_temperature, temperature_x"},
+		"a context too long":               &llm.APIError{Status: 400, Code: "context_length_exceeded", Message: "reduce max_tokens"},
+		"a context too long, of Anthropic": &llm.APIError{Status: 400, Message: "input length and `max_tokens` exceed context limit: exceeds the context window, decrease max_tokens"},
+		"no refusal":                       errors.New("temperature"),
 	} {
 		vendor := &refusing{refuse: func(llm.Request) error { return err }}
 		if _, got := llm.Fitted(vendor, llm.Capabilities{}, nil).Generate(t.Context(), req); !errors.Is(got, err) || len(vendor.asked) != 1 {

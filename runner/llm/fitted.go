@@ -83,7 +83,7 @@ func (f *fitted) known(req Request) Request {
 func (f *fitted) learn(ctx context.Context, req Request, err error) bool {
 	var api *APIError
 	if !errors.As(err, &api) || api.Status != http.StatusBadRequest && api.Status != http.StatusUnprocessableEntity ||
-		api.Code == "context_length_exceeded" { // it names the fields, but they are not the trouble
+		api.TooLong() { // it may name fields, but they are not the trouble
 		return false
 	}
 	for _, field := range optional() {
