@@ -13,7 +13,7 @@ import (
 )
 
 // inside marks the process that runs in a network namespace of its own.
-const inside = "CREWHOST_TEST_NETNS"
+const inside = "INTEROP_NETNS"
 
 // Isolated runs the test again in a network namespace that holds nothing but a
 // loopback, and reports whether it did; inside it reports false.
