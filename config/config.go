@@ -46,6 +46,8 @@ type Settings struct {
 	MCP         MCP
 	Permissions Permissions
 	Mounts      []Mount
+	Memory      Memory
+	Knowledge   Knowledge
 }
 
 // MCP is the section of the MCP servers.

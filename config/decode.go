@@ -15,6 +15,8 @@ type document struct {
 	MCP         mcpDocument         `key:"mcp"`
 	Permissions permissionsDocument `key:"permissions"`
 	Mounts      []strict.At[word]   `key:"mounts"`
+	Memory      memoryDocument      `key:"memory"`
+	Knowledge   knowledgeDocument   `key:"knowledge"`
 }
 
 type mcpDocument struct {
@@ -104,6 +106,8 @@ func (l *loader) decode(tree *strict.Node) *Settings {
 			Serving:       doc.MCP.Serving.serving(),
 		},
 		Permissions: l.permissions(d, doc.Permissions),
+		Memory:      l.memory(doc.Memory),
+		Knowledge:   doc.Knowledge.knowledge(),
 	}
 	if r := doc.MCP.Reconnect; r.Max > 0 && r.Max < r.Initial {
 		d.Fail(r.Pos, strict.CodeBadValue, "mcp.reconnect.max is "+r.Max.String()+", and below mcp.reconnect.initial, which is "+r.Initial.String(), "")

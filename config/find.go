@@ -25,6 +25,9 @@ type Source struct {
 	// UserConfigDir is the user's configuration folder, as [os.UserConfigDir]
 	// gives it; where empty, it is not looked at.
 	UserConfigDir string
+	// UserStateDir is where a user's programs keep what they have come to; where
+	// empty, memory.dir alone says where memories are.
+	UserStateDir string
 	// Environ are NAME=value lines as [os.Environ] gives them: CREWHOST_*
 	// variables are settings, and all of them are what ${NAME} means.
 	Environ []string

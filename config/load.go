@@ -33,7 +33,7 @@ mcp:
 permissions:
   default: ask
   headless: deny
-`
+` + memoryDefaults
 
 // Load finds the settings, reads them and overlays them. Its error is
 // [strict.Issues] with every problem at once, sorted by place. Where no file is

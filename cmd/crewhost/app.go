@@ -159,6 +159,7 @@ func newSession(ctx *cli.Context, c *console, anchor string) (*session, error) {
 		Explicit:      ctx.String(settingsFlag),
 		CrewDir:       anchor,
 		UserConfigDir: userConfigDir(c.environ),
+		UserStateDir:  userStateDir(c.environ),
 		Environ:       c.environ,
 		Reserved: []string{
 			child.TreeVariable, // of a crewhost that started this one
@@ -263,6 +264,22 @@ func userConfigDir(environ []string) string {
 	}
 	if home := c.getenv("HOME"); home != "" {
 		return filepath.Join(home, ".config")
+	}
+	return ""
+}
+
+// userStateDir is where a user's programs keep what they have come to, or "" where
+// nobody says.
+func userStateDir(environ []string) string {
+	c := console{environ: environ}
+	if dir := c.getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return dir
+	}
+	if dir := c.getenv("LOCALAPPDATA"); filepath.IsAbs(dir) {
+		return dir
+	}
+	if home := c.getenv("HOME"); home != "" {
+		return filepath.Join(home, ".local", "state")
 	}
 	return ""
 }

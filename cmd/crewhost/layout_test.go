@@ -49,6 +49,7 @@ var imports = map[string][]string{
 		"tools", "tools/permission", "tools/mount", "tools/builtin",
 		"runner/llm", "runner/llm/provider", "runner/llm/replay",
 		"runner/agent", "runner/process", "runner/event", "runner/journal",
+		"runner/index", "runner/memory", "runner/knowledge",
 	},
 	"runner/llm":             {},
 	"runner/llm/openai":      {"runner/llm"},
@@ -62,6 +63,9 @@ var imports = map[string][]string{
 	"runner/event":           {},
 	"runner/event/eventtest": {"runner/event"},
 	"runner/journal":         {},
+	"runner/index":           {},
+	"runner/memory":          {"runner/index"},
+	"runner/knowledge":       {"runner/index"},
 }
 
 // testOnly are packages that only tests and command packages of their own may

@@ -1,0 +1,273 @@
+package index
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Embedder turns texts into vectors whose nearness is that of what they mean. It
+// must be safe for concurrent use.
+type Embedder interface {
+	// Model names what makes the vectors. Those of two models are never compared.
+	Model() string
+	// Embed returns a vector for each text, in order. No text is blank.
+	Embed(ctx context.Context, texts []string) ([][]float32, error)
+}
+
+// Query says what to find.
+type Query struct {
+	// Text is any text; what it has of operators and quotes means nothing.
+	Text string
+	// Vector is the text's, made by Model; empty: found by words alone.
+	Vector []float32
+	Model  string
+	// Where is a condition on the table entry, in SQL, with Args for its marks;
+	// empty: all entries.
+	Where string
+	Args  []any
+	// Top is how many to find, at most.
+	Top int
+	// MinScore leaves out what is less like the text.
+	MinScore float64
+	// Recent has newer entries, which have higher ids, before older ones that
+	// are about as like the text.
+	Recent bool
+}
+
+// Hit is an entry that was found.
+type Hit struct {
+	ID int64
+	// Score is how like the text it is, from 0 to 1: the greater of how much of
+	// the text's words it has, weighed by how rare each is, and, where both have
+	// vectors, their cosine. Words that no entry has are not counted.
+	Score float64
+}
+
+const (
+	candidates = 100 // that each way of looking brings
+	dampen     = 60  // of the ranks that are added up; the usual figure
+	alike      = 0.02
+)
+
+// found is a candidate while it is ranked.
+type found struct {
+	id    int64
+	score float64 // 0 to 1
+	sum   float64 // over the ways that found it, by rank
+}
+
+// Search finds the entries most like a text, the best first. Where there are
+// vectors too, an entry's place is by its ranks in both ways of looking.
+func (f *File) Search(ctx context.Context, q Query) ([]Hit, error) {
+	if q.Where == "" {
+		q.Where = "1"
+	}
+	byWords, err := f.byWords(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	byMeaning, err := f.byMeaning(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	all := fuse(q, byWords, byMeaning)
+	var hits []Hit
+	for _, c := range all {
+		if len(hits) == q.Top {
+			break
+		}
+		if c.score >= q.MinScore {
+			hits = append(hits, Hit{c.id, c.score})
+		}
+	}
+	return hits, nil
+}
+
+// fuse makes one ranking of several.
+func fuse(q Query, rankings ...[]found) []*found {
+	byID := map[int64]*found{}
+	var all []*found
+	for _, ranking := range rankings {
+		rank := 0
+		for place, c := range ranking {
+			if ranking[rank].score-c.score > alike { // chance alone parts what is closer
+				rank = place
+			}
+			one := byID[c.id]
+			if one == nil {
+				one = &found{id: c.id}
+				byID[c.id] = one
+				all = append(all, one)
+			}
+			one.score = max(one.score, c.score)
+			one.sum += 1 / float64(dampen+rank)
+		}
+	}
+	if q.Recent { // half a way of looking
+		slices.SortFunc(all, func(a, b *found) int { return cmp.Compare(b.id, a.id) })
+		for rank, c := range all {
+			c.sum += 0.5 / float64(dampen+rank)
+		}
+	}
+	slices.SortFunc(all, func(a, b *found) int {
+		older := cmp.Compare(a.id, b.id)
+		if q.Recent {
+			older = -older
+		}
+		return cmp.Or(cmp.Compare(b.sum, a.sum), cmp.Compare(b.score, a.score), older)
+	})
+	return all
+}
+
+// byWords finds entries by BM25.
+func (f *File) byWords(ctx context.Context, q Query) ([]found, error) {
+	terms := queryTerms(q.Text)
+	if len(terms) == 0 {
+		return nil, nil
+	}
+	weight, err := f.weigh(ctx, terms)
+	if err != nil || weight == 0 {
+		return nil, err
+	}
+	var ranking []found
+	err = f.Rows(ctx, func(scan func(...any) error) error {
+		var c found
+		if err := scan(&c.id, &c.score); err != nil {
+			return err
+		}
+		c.score = min(1, -c.score/weight)
+		ranking = append(ranking, c)
+		return nil
+	}, "SELECT rowid, bm25(words) AS score FROM words WHERE words MATCH ? AND rowid IN (SELECT id FROM entry WHERE "+q.Where+
+		") ORDER BY score, rowid LIMIT ?", slices.Concat([]any{match(terms)}, q.Args, []any{candidates})...)
+	return ranking, err
+}
+
+// weigh returns what an entry that has each of the terms once, and is as long as
+// most, gets by BM25.
+func (f *File) weigh(ctx context.Context, terms []string) (float64, error) {
+	var entries int
+	if err := f.db.QueryRowContext(ctx, "SELECT count(*) FROM entry").Scan(&entries); err != nil {
+		return 0, f.explain(err)
+	}
+	count, err := f.db.PrepareContext(ctx, "SELECT count(*) FROM words WHERE words MATCH ?")
+	if err != nil {
+		return 0, f.explain(err)
+	}
+	defer count.Close()
+	var weight float64
+	for _, t := range terms {
+		var have int
+		if err := count.QueryRowContext(ctx, match([]string{t})).Scan(&have); err != nil {
+			return 0, f.explain(err)
+		}
+		if have > 0 { // FTS5 has the same formula, and the same floor
+			weight += max(1e-6, math.Log((float64(entries-have)+0.5)/(float64(have)+0.5)))
+		}
+	}
+	return weight, nil
+}
+
+// byMeaning finds entries by the cosine of their vectors with the query's.
+func (f *File) byMeaning(ctx context.Context, q Query) ([]found, error) {
+	want := decode(encode(q.Vector)) // of length 1
+	if want == nil {
+		return nil, nil
+	}
+	var ranking []found
+	tidy := func() {
+		slices.SortFunc(ranking, func(a, b found) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.id, b.id)) })
+		ranking = ranking[:min(len(ranking), candidates)]
+	}
+	err := f.Rows(ctx, func(scan func(...any) error) error {
+		var id int64
+		var vec []byte
+		if err := scan(&id, &vec); err != nil {
+			return err
+		}
+		if cosine := dot(want, vec); cosine > 0 {
+			if ranking = append(ranking, found{id: id, score: min(1, cosine)}); len(ranking) == 4*candidates {
+				tidy()
+			}
+		}
+		return nil
+	}, "SELECT id, vec FROM vector WHERE model = ? AND id IN (SELECT id FROM entry WHERE "+q.Where+")", slices.Concat([]any{q.Model}, q.Args)...)
+	tidy()
+	return ranking, err
+}
+
+// encode returns the direction of a vector as bytes, or nil where it has none.
+func encode(vector []float32) []byte {
+	var square float64
+	for _, x := range vector {
+		square += float64(x) * float64(x)
+	}
+	length := math.Sqrt(square)
+	if length == 0 || math.IsNaN(length) || math.IsInf(length, 0) {
+		return nil
+	}
+	vec := make([]byte, 0, 4*len(vector))
+	for _, x := range vector {
+		vec = binary.LittleEndian.AppendUint32(vec, math.Float32bits(float32(float64(x)/length)))
+	}
+	return vec
+}
+
+func decode(vec []byte) []float32 {
+	var vector []float32
+	for ; len(vec) >= 4; vec = vec[4:] {
+		vector = append(vector, math.Float32frombits(binary.LittleEndian.Uint32(vec)))
+	}
+	return vector
+}
+
+// dot is 0 where the lengths differ: then they are no vectors of one model.
+func dot(a []float32, vec []byte) float64 {
+	if len(vec) != 4*len(a) {
+		return 0
+	}
+	var sum float32
+	for i, x := range a {
+		sum += x * math.Float32frombits(binary.LittleEndian.Uint32(vec[4*i:]))
+	}
+	return float64(sum)
+}
+
+// EmbedAll embeds texts a few at a time; blank ones, which vendors refuse, get no
+// vector. Of a long text the beginning is embedded.
+func EmbedAll(ctx context.Context, e Embedder, texts []string) ([][]float32, error) {
+	const batch, longest = 64, 8_000 // texts, bytes
+	all := make([][]float32, len(texts))
+	var places []int
+	var wanted []string
+	flush := func() error {
+		if len(wanted) == 0 {
+			return nil
+		}
+		vectors, err := e.Embed(ctx, wanted)
+		if err != nil {
+			return err
+		}
+		for i, place := range places[:min(len(places), len(vectors))] {
+			all[place] = vectors[i]
+		}
+		places, wanted = nil, nil
+		return nil
+	}
+	for i, t := range texts {
+		if strings.TrimSpace(t) == "" {
+			continue
+		}
+		places, wanted = append(places, i), append(wanted, clip(t, longest))
+		if len(wanted) == batch {
+			if err := flush(); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return all, flush()
+}
