@@ -85,6 +85,11 @@ type Config struct {
 	// the form that it is asked for. A nil Forms judges none.
 	Forms func(llm.ResponseFormat) (func(answer string) error, error)
 
+	// Known returns further parts of the prompt of work that one agent hands to
+	// another: what that one remembers of it and can look up. For tasks it is the
+	// caller who says in [Input]. A nil Known returns none.
+	Known func(ctx context.Context, a *crew.Agent, t *crew.Task) []Section
+
 	Events *event.Stream // nil: dropped
 	Logger *slog.Logger  // nil: discard
 	Stream bool          // answers are asked for as streams and told as model.delta events
@@ -158,6 +163,7 @@ type Loop struct {
 	toolbox     Toolbox
 	definitions func() []tools.Definition
 	forms       func(llm.ResponseFormat) (func(string) error, error)
+	known       func(context.Context, *crew.Agent, *crew.Task) []Section
 	events      *event.Stream
 	log         *slog.Logger
 	stream      bool
@@ -183,7 +189,7 @@ func New(cfg Config) (*Loop, error) {
 		cfg.Definitions = func() []tools.Definition { return nil }
 	}
 	return &Loop{
-		models: cfg.Models, toolbox: cfg.Toolbox, definitions: cfg.Definitions, forms: cfg.Forms,
+		models: cfg.Models, toolbox: cfg.Toolbox, definitions: cfg.Definitions, forms: cfg.Forms, known: cfg.Known,
 		events: cfg.Events, log: cfg.Logger, stream: cfg.Stream,
 		limits:   cfg.Limits.withDefaults(),
 		limiters: make(map[any]*rate.Limiter),

@@ -77,7 +77,7 @@ func TestWorkIsHandedToACoworker(t *testing.T) {
 		}),
 		llmtest.Calls(toolCall("d", "search", `{"q":"x"}`)).When(of("Researcher")).Expect(func(req llm.Request) error {
 			prompt := req.Messages[0].Text()
-			for _, want := range []string{"Find facts.", "Editor", "For pupils.", "The plan.", "topic: tides"} {
+			for _, want := range []string{"Find facts.", "Editor", "For pupils.", "The plan.", "topic: tides", "# Memories\n\nwhat finder knows"} {
 				if !strings.Contains(prompt, want) {
 					return fmt.Errorf("%q is not in %q", want, prompt)
 				}
@@ -107,6 +107,12 @@ func TestWorkIsHandedToACoworker(t *testing.T) {
 		}),
 	)
 	b := newBench(t, model, echo("search"))
+	b.cfg.Known = func(_ context.Context, a *crew.Agent, task *crew.Task) []agent.Section {
+		if !strings.Contains(task.Description.V, "Find facts.") {
+			return nil
+		}
+		return []agent.Section{{Title: "Memories", Text: "what " + a.Key + " knows"}}
+	}
 	out, err := b.run(t.Context(), t, in)
 	if err != nil || out.Text != "done" {
 		t.Fatalf("%+v %v", out, err)

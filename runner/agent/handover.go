@@ -32,7 +32,11 @@ func (h *handover) do(ctx context.Context, r *run) {
 	}
 	start := time.Now()
 	tell(event.Event{Kind: event.DelegationStarted})
-	h.out, h.err = r.Run(event.NewContext(ctx, h.scope), h.in)
+	ctx = event.NewContext(ctx, h.scope)
+	if r.known != nil {
+		h.in.Sections = append(h.in.Sections, r.known(ctx, h.to, h.in.Task)...)
+	}
+	h.out, h.err = r.Run(ctx, h.in)
 	finished := event.Event{
 		Kind: event.DelegationFinished, Success: new(h.err == nil), DurationMS: time.Since(start).Milliseconds(),
 		InputTokens: h.out.Usage.Input, OutputTokens: h.out.Usage.Output,
