@@ -105,7 +105,7 @@ func (w *watched) exit() int {
 func crewDir(t *testing.T, settings, tools, task string, wants []string, calls ...string) string {
 	t.Helper()
 	dir := t.TempDir()
-	command, args := mcptest.Command(mcptest.Standard, "-tools", "ask,sleep,echo")
+	command, args := mcptest.Command(mcptest.Standard, "-tools", "ask,sleep,echo,exit")
 	quoted, err := json.Marshal(args)
 	if err != nil {
 		t.Fatal(err)
@@ -369,6 +369,32 @@ func TestServersQuestionsByCommand(t *testing.T) {
 	}
 	w = watchIn(t, crewDir(t, allowed, "ask", "", []string{`Nobody can be asked`}, form), "--approve", "deny")
 	if code := w.exit(); code != exitOK || strings.Contains(w.seen.String(), "input.needed") {
+		t.Errorf("exit code %d:\n%s", code, w.stderr)
+	}
+}
+
+// What becomes of a server during the run is told (W6).
+func TestAServerThatDiesIsTold(t *testing.T) {
+	dir := crewDir(t, "permissions: { allow: [mcp__standard] }", "exit, echo", "", []string{"exit"}, callOn("c1", "exit", `{}`))
+	tape, err := os.ReadFile(dir + "/tape.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	more := strings.Replace(string(tape), `{"parts":[{"text":"Done."}]}`, `{"calls":[`+callOn("c2", "echo", `{"n":1}`)+`]}`, 1)
+	write(t, dir, "tape.jsonl", more+`{"match":{"contains":["\"n\":1"],"turn":2},"response":{"message":{"parts":[{"text":"Done."}]}}}`+"\n")
+	w := watchIn(t, dir)
+	for _, want := range []string{"connected", "faulted<connected", "connecting<faulted", "connected<connecting", "closed<connected"} {
+		e := w.until("mcp.server")
+		state := e.text("state")
+		if from := e.text("from"); from != "" {
+			state += "<" + from
+		}
+		if state != want || e.text("server") != "standard" || (e.text("error") != "") != (state == "faulted<connected") && state != "connecting<faulted" ||
+			(e.text("state") == "connected") != (e["tools"] != nil) {
+			t.Errorf("want %s: %v", want, e)
+		}
+	}
+	if code := w.exit(); code != exitOK {
 		t.Errorf("exit code %d:\n%s", code, w.stderr)
 	}
 }
