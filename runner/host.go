@@ -120,7 +120,7 @@ func Open(ctx context.Context, cfg Config) (_ *Host, err error) {
 	if err := issues.Err(); err != nil {
 		return nil, err
 	}
-	if err := builtin.Register(h.registry, builtin.Config{FS: h.fs, Asker: cfg.Asker}); err != nil {
+	if err := builtin.Register(h.registry, builtin.Config{FS: h.fs, Asker: cfg.Asker, Memory: memoryOf, Documents: documentsOf}); err != nil {
 		return nil, fmt.Errorf("registering the built-in tools: %w", err)
 	}
 	told := &teller{events: cfg.Events, began: time.Now()}

@@ -60,9 +60,11 @@ func (h *Host) Judge(loaded *crew.Crew, loadErr error, inputs crew.Inputs) Verdi
 	v.Issues = append(v.Issues, h.unmounted(loaded)...)
 	v.Issues = append(v.Issues, h.deliverables(loaded.Expand(inputs))...)
 	v.Issues = append(v.Issues, judgeSchemas(loaded)...)
-	unsupported, without := unsupported(loaded)
-	v.Issues = append(v.Issues, unsupported...)
-	v.Warnings = append(v.Warnings, without...)
+	for _, judge := range []func(*crew.Crew) (issues, warnings crew.Issues){h.judgeMemory, h.judgeKnowledge} {
+		issues, warnings := judge(loaded)
+		v.Issues, v.Warnings = append(v.Issues, issues...), append(v.Warnings, warnings...)
+	}
+	v.Warnings = append(v.Warnings, unsupported(loaded)...)
 	v.Issues.Sort()
 	v.Warnings.Sort()
 	return v
@@ -84,37 +86,21 @@ func (h *Host) unmounted(c *crew.Crew) crew.Issues {
 	return issues
 }
 
-// unsupported finds what a crew asks for and this version does not do: issues
-// where the run would be another one without it, warnings where it would be the
-// same run with less.
-func unsupported(c *crew.Crew) (issues, warnings crew.Issues) {
-	refuse := func(pos crew.Pos, message, hint string) {
-		issues = append(issues, crew.Issue{Pos: pos, Code: CodeUnsupported, Message: message, Hint: hint})
-	}
+// unsupported warns of what a crew asks for and this version does not do: the run
+// is the same without it.
+func unsupported(c *crew.Crew) (warnings crew.Issues) {
 	without := func(pos crew.Pos, message string) {
 		warnings = append(warnings, crew.Issue{Pos: pos, Code: CodeUnsupported, Message: message})
 	}
-	file := crew.Pos{File: c.Path}
-	if c.Memory {
-		without(file, "memory: this version keeps none between runs")
-	}
 	if len(c.Links) > 0 {
-		without(file, "links: this version has no hub between crews")
+		without(crew.Pos{File: c.Path}, "links: this version has no hub between crews")
 	}
 	for _, m := range c.Mounts {
 		if id, _, ok := strings.Cut(m.V, "|"); ok {
 			without(m.Pos, fmt.Sprintf("mounts: this version has no ids of mounts, such as %s", id))
 		}
 	}
-	if c.RAG != nil {
-		refuse(c.RAG.Pos, "this version has no collections of documents (rag)", "")
-	}
-	for _, a := range c.Agents {
-		if len(a.Knowledge) > 0 {
-			refuse(a.Pos, fmt.Sprintf("agents.%s: this version has no knowledge collections", a.Key), "")
-		}
-	}
-	return issues, warnings
+	return warnings
 }
 
 // modelsOf returns the model blocks of a crew.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -62,6 +63,16 @@ func (h *Host) run(ctx context.Context, c *crew.Crew, inputs crew.Inputs, events
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	book := newLedger(h.models.llm, stop)
+	mind, err := h.recollect(ctx, c, book, events)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if closeErr := mind.Close(); closeErr != nil {
+			h.log.Warn("closing what the crew remembers", "err", closeErr)
+		}
+	}()
+	ctx = mind.bind(ctx)
 
 	loop, err := agent.New(agent.Config{
 		Models: func(profile string) (llm.Model, agent.Settings, error) {
@@ -72,6 +83,9 @@ func (h *Host) run(ctx context.Context, c *crew.Crew, inputs crew.Inputs, events
 			return book.meter(m, h.models.profile(profile)), h.models.settings(profile), nil
 		},
 		Toolbox: h.guard, Definitions: h.guard.Definitions, Forms: process.FormOf,
+		Known: func(ctx context.Context, a *crew.Agent, t *crew.Task) []agent.Section {
+			return sectionsOf(mind.sections(ctx, process.TaskInput{Agent: a, Task: t}))
+		},
 		Events: events, Logger: h.log, Stream: h.cfg.Stream,
 	})
 	if err != nil {
@@ -79,7 +93,8 @@ func (h *Host) run(ctx context.Context, c *crew.Crew, inputs crew.Inputs, events
 	}
 	result, err := process.Run(ctx, process.Plan{
 		Crew:       c,
-		Runner:     &taskRunner{loop: loop, crew: c},
+		Runner:     &taskRunner{loop: loop, crew: c, mind: mind},
+		Keeper:     mind,
 		Questioner: questioner{loop: loop, crew: c},
 		Deliverer:  deliverer{h.fs},
 		Schema:     schemaReader(c.Path),
@@ -103,6 +118,7 @@ func (h *Host) run(ctx context.Context, c *crew.Crew, inputs crew.Inputs, events
 type taskRunner struct {
 	loop *agent.Loop
 	crew *crew.Crew
+	mind *recollection
 }
 
 // RunTask implements [process.TaskRunner].
@@ -114,14 +130,20 @@ func (r *taskRunner) RunTask(ctx context.Context, in process.TaskInput) (process
 	for _, p := range in.Prior {
 		input.Prior = append(input.Prior, agent.Prior{Task: p.Task, Agent: p.Agent, Text: p.Text})
 	}
-	for _, s := range in.Sections {
-		input.Sections = append(input.Sections, agent.Section(s))
-	}
+	input.Sections = sectionsOf(slices.Concat(in.Sections, r.mind.sections(ctx, in)))
 	if len(in.Schema) > 0 {
 		input.Format = &llm.ResponseFormat{Type: "json_schema", Name: in.Task.Key, Schema: in.Schema}
 	}
 	out, err := r.loop.Run(ctx, input)
 	return process.Answer{Text: out.Text, Usage: out.Usage, Turns: out.Turns, ToolCalls: out.ToolCalls}, err
+}
+
+func sectionsOf(sections []process.Section) []agent.Section {
+	all := make([]agent.Section, len(sections))
+	for i, s := range sections {
+		all[i] = agent.Section(s)
+	}
+	return all
 }
 
 // questioner has the agent loop put the questions of a process, which judges the

@@ -126,6 +126,9 @@ func (s *Surface) selection(fail func(pos strict.Pos, code, message, hint string
 		case t.Pattern == humanInput:
 			fail(t.Pos, CodeNotServed, humanInput+" asks the person at this host, and is not served", "a served crew's questions go to the client's person")
 			continue
+		case ofARun(t.Pattern):
+			fail(t.Pos, CodeNotServed, t.Pattern+" is for the agents of a crew that runs, and is not served", "serve a crew whose agents have it")
+			continue
 		}
 		rules = append(rules, rule)
 		defs := s.host.Tools()
@@ -188,7 +191,7 @@ func (s *Surface) sync() {
 	defer s.mu.Unlock()
 	var now []tools.Tool
 	for _, d := range s.host.Tools() {
-		if d.Name == humanInput || !allows(s.selects, d) {
+		if d.Name == humanInput || ofARun(d.Name) || !allows(s.selects, d) {
 			continue
 		}
 		if t, ok := s.host.registry.Lookup(d.Name); ok {

@@ -468,7 +468,7 @@ mcp:
 			if err != nil || len(text.Messages) != 2 {
 				t.Errorf("%+v, %v", text, err)
 			}
-			if len(outer.Tools()) > 5 { // its own
+			if len(outer.Tools()) > 8 { // its own
 				t.Errorf("tools are served that nobody named: %d", len(outer.Tools()))
 			}
 		})
@@ -485,7 +485,7 @@ mcp:
     other: { command: "${SERVER}", args: [mcptest-server, standard, -tools, count, -contents] }
   served:
     demo:
-      tools: [eho, "echo:a=b", "[", human_input, "nothing_*", "mcp__notes__*"]
+      tools: [eho, "echo:a=b", "[", human_input, "nothing_*", "mcp__notes__*", rag_search]
       crews: [a.yaml, b.yaml, {path: c.yaml, name: tides}, gone.yaml, broken.yaml]
       prompts: [notes, other]
 `,
@@ -510,6 +510,7 @@ mcp:
 		`crewhost.yaml:8:20: the tool "echo:a=b": a condition on arguments has no place here`,
 		`crewhost.yaml:8:32: allow rule "["`,
 		`crewhost.yaml:8:37: human_input asks the person at this host, and is not served`,
+		`crewhost.yaml:8:80: rag_search is for the agents of a crew that runs, and is not served`,
 		`crewhost.yaml:9:23: the crews a.yaml and b.yaml would both be served as "same"`,
 		`crewhost.yaml:9:38: the crew c.yaml would be served as "tides", which is the name of a tool of MCP server "notes"`,
 		`gone.yaml`,

@@ -77,6 +77,14 @@ type Deliverer interface {
 	Stamp(ctx context.Context, path string) (Stamp, error)
 }
 
+// Keeper is told what comes of tasks. It must allow concurrent calls.
+type Keeper interface {
+	// Keep is told once of each task that is completed, when its deliverable is
+	// left and before any other task sees its output. What it fails at is its own
+	// business: the task stays completed.
+	Keep(ctx context.Context, task *crew.Task, out TaskOutput)
+}
+
 // Stamp tells one state of a file from another: two that are equal are of a file
 // that nobody wrote in between.
 type Stamp struct {
@@ -141,6 +149,8 @@ type Plan struct {
 	Questioner Questioner
 	// Deliverer may be nil where no task leaves a file.
 	Deliverer Deliverer
+	// Keeper may be nil where nobody wants to know.
+	Keeper Keeper
 	// Schema reads the file of a deliverable's schemaPath. It may be nil where
 	// no task names one.
 	Schema func(ctx context.Context, path string) ([]byte, error)

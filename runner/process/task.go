@@ -108,6 +108,9 @@ func (s *slot) finish(ctx context.Context, answer Answer, err error, again func(
 		e.Error = oneLine(err.Error())
 	}
 	s.emit(e)
+	if k := s.run.plan.Keeper; k != nil && err == nil {
+		k.Keep(ctx, s.task, r.TaskOutput)
+	}
 	return e.Kind == event.TaskRetried, err
 }
 

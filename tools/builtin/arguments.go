@@ -157,6 +157,24 @@ func (a *arguments) integer(name string, fallback, low, high int) int {
 	return n
 }
 
+// fraction takes a number from 0 to 1, or a string that is one.
+func (a *arguments) fraction(name string) float64 {
+	raw := a.values[name]
+	if raw == nil {
+		return 0
+	}
+	text := string(raw)
+	if s, ok := asString(raw); ok {
+		text = strings.TrimSpace(s)
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(f >= 0 && f <= 1) {
+		a.note("the argument %q must be a number from 0 to 1, and is %s", name, kindOf(raw))
+		return 0
+	}
+	return f
+}
+
 // list takes a list of strings.
 func (a *arguments) list(name string) []string {
 	raw := a.values[name]

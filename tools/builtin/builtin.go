@@ -1,5 +1,6 @@
 // Package builtin holds the tools that every host has: reading and writing files
-// in the mounts, listing folders, working on JSON, and asking a person.
+// in the mounts, listing folders, working on JSON, asking a person, and using what
+// a crew remembers and the documents that it has.
 //
 //	var reg tools.Registry
 //	err := builtin.Register(&reg, builtin.Config{FS: fsys, Asker: terminal})
@@ -37,6 +38,11 @@ type Config struct {
 	FS *mount.FS
 	// Asker asks a person for human_input; nil means that nobody can be asked.
 	Asker Asker
+	// Memory and Documents return what the crew has that makes a call, by the
+	// context of the call: nil where it has none, or no crew makes it. A nil
+	// function is one that returns nil.
+	Memory    func(context.Context) Memory
+	Documents func(context.Context) Documents
 }
 
 // Register adds the built-in tools to reg. The error joins the refusals of reg.
@@ -44,6 +50,7 @@ func Register(reg *tools.Registry, cfg Config) error {
 	var errs []error
 	for _, t := range []tool{
 		fileRead(cfg.FS), fileWrite(cfg.FS), directoryRead(cfg.FS), jsonTool(), humanInput(cfg.Asker),
+		memoryStore(cfg.Memory), semanticSearch(cfg.Memory), ragSearch(cfg.Documents),
 	} {
 		errs = append(errs, reg.Add(t))
 	}

@@ -131,7 +131,7 @@ func (b bench) wantFailure(t *testing.T, name, arguments string, parts ...string
 
 func TestRegister(t *testing.T) {
 	b := newBench(t, nil)
-	want := []string{"directory_read", "file_read", "file_write", "human_input", "json_tool"}
+	want := []string{"directory_read", "file_read", "file_write", "human_input", "json_tool", "memory_store", "rag_search", "semantic_search"}
 	if diff := cmp.Diff(want, b.reg.Names()); diff != "" {
 		t.Error(diff)
 	}
