@@ -14,7 +14,7 @@ func (s *Server) listTools(x exchange, cursor string) (*answer, error) {
 	shelf := s.offered()
 	return page(s, x, listing[item]{
 		member: "tools",
-		items:  shelf.items,
+		items:  shelf.listed,
 		key:    func(i item) string { return i.name },
 		render: func(i item) []byte {
 			if x.modern {
@@ -35,10 +35,6 @@ func (s *Server) callTool(ctx context.Context, x exchange, p *mcp.CallToolParams
 	return s.converse(ctx, x, turn{
 		what: "tools/call " + p.Name, state: p.RequestState, responses: p.InputResponses, token: p.GetProgressToken(),
 	}, func(ctx context.Context) (*answer, error) {
-		run, ok := s.reach(p.Name)
-		if !ok {
-			return nil, unknownTool(p.Name)
-		}
 		hops := hopsOf(p.Meta) + 1
 		if hops > tools.MaxHops {
 			return s.answer(x, renderResult(x, tools.Failure(fmt.Sprintf(
@@ -46,23 +42,26 @@ func (s *Server) callTool(ctx context.Context, x exchange, p *mcp.CallToolParams
 		}
 		ctx = tools.WithHops(ctx, hops)
 		call.Progress = progressOf(ctx)
-		res, err := run(ctx, call)
+		res, refused, err := s.reach(ctx, x, &call)
+		if refused != nil {
+			return nil, refused
+		}
 		var lacks *lack
 		switch code := tools.CodeOf(err); {
 		case err == nil:
 		case errors.As(err, &lacks):
 			return nil, lacks.refusal()
 		case code == tools.CodeToolNotFound:
-			return nil, unknownTool(p.Name)
+			return nil, unknownTool(call.Name)
 		case code == tools.CodeArgumentsInvalid:
-			return nil, invalid("the arguments of the tool %q must be a JSON object", p.Name)
+			return nil, invalid("the arguments of the tool %q must be a JSON object", call.Name)
 		case ctx.Err() != nil:
 			return nil, s.failed(ctx, "calling a tool", err)
 		default:
-			s.log.ErrorContext(ctx, "a tool could not be called", "tool", p.Name, "error", err)
-			text := fmt.Sprintf("The tool %q could not be called.", p.Name)
+			s.log.ErrorContext(ctx, "a tool could not be called", "tool", call.Name, "error", err)
+			text := fmt.Sprintf("The tool %q could not be called.", call.Name)
 			if code != "" {
-				text = fmt.Sprintf("The tool %q could not be called (%s).", p.Name, code)
+				text = fmt.Sprintf("The tool %q could not be called (%s).", call.Name, code)
 			}
 			res = tools.Failure(text)
 		}

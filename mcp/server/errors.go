@@ -22,6 +22,7 @@ const (
 	CodeResponseTooLarge = -32012 // the answer would be larger than ResponseBytes
 	CodeMetadataTooLarge = -32013 // its _meta is larger than MetadataBytes
 	CodeTooManyListeners = -32014 // Subscribers or SubscribedURIs are used up (I10)
+	CodeTooManyCalls     = -32016 // SearchCalls by tool_call are under way for this client (I11)
 )
 
 // codeResourceNotFound is what eras before 2026-07-28 say where a resource is

@@ -60,8 +60,9 @@ func mirrorsIn(schema json.RawMessage, path []string, found []mirror) []mirror {
 // checkParams holds the headers of a call against its arguments: who routed by the
 // one and who runs the other must have seen the same.
 func (s *Server) checkParams(header http.Header, tool string, params json.RawMessage) *refusal {
-	held, ok := s.offered().find(tool)
-	if !ok || len(held.mirrors) == 0 {
+	shelf := s.offered()
+	held, ok := shelf.find(tool)
+	if !ok || len(held.mirrors) == 0 || shelf.isStandIn(tool) {
 		return nil
 	}
 	arguments, _ := wire.Member(params, "arguments")

@@ -23,6 +23,7 @@ type Server struct {
 
 	places   places   // of requests and open streams (I9)
 	audience audience // who hears of changes
+	finders  finders  // calls of what was searched for
 	runs     runs     // calls that wait for an answer of their client
 	home     home     // of what no stream is the home of
 

@@ -5,16 +5,23 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"sync"
 
 	"crewhost/mcp/wire"
 	"crewhost/tools"
+	"crewhost/tools/search"
 )
 
 // A shelf holds the tools that are offered at a time. What is offered and what a
 // call reaches are decided here and nowhere else: [Server.stock] fills the shelf,
 // [Server.reach] finds what a name means.
 type shelf struct {
-	items []item // by name
+	items []item // all that can be called, by name
+
+	// listed is what tools/list shows, by name: all, or what stands in for them
+	// where they are too many. Then there is an index, made when it is first used.
+	listed []item
+	index  func() *search.Index
 }
 
 // An item is one entry of tools/list, a Tool of MCP.
@@ -25,8 +32,9 @@ type item struct {
 	mirrors []mirror // over HTTP
 }
 
+// equal reports whether clients are shown the same.
 func (s *shelf) equal(other *shelf) bool {
-	return slices.EqualFunc(s.items, other.items, func(a, b item) bool {
+	return slices.EqualFunc(s.listed, other.listed, func(a, b item) bool {
 		return a.name == b.name && bytes.Equal(a.modern, b.modern)
 	})
 }
@@ -48,8 +56,10 @@ func (s *Server) stock() *shelf {
 		served[name] = true
 	}
 	var out shelf
+	var defs []tools.Definition
 	for _, def := range s.cfg.Guard.Definitions() {
 		if s.cfg.Tools == nil || served[def.Name] {
+			defs = append(defs, def)
 			one := item{name: def.Name, modern: renderTool(def), mirrors: mirrors(def.InputSchema)}
 			if one.legacy = one.modern; !ofObject(def.OutputSchema) {
 				// Before the modern era structured content is an object, and clients
@@ -61,6 +71,11 @@ func (s *Server) stock() *shelf {
 		}
 	}
 	slices.SortFunc(out.items, func(a, b item) int { return compare(a.name, b.name) })
+	out.listed = out.items
+	if most := s.budgets.SearchThreshold; most > 0 && len(out.items) > most {
+		out.listed = s.standIns(len(out.items))
+		out.index = sync.OnceValue(func() *search.Index { return search.New(defs) })
+	}
 	return &out
 }
 
@@ -71,13 +86,21 @@ func (s *Server) offered() *shelf {
 	return s.shelf
 }
 
-// reach returns what a call of a name runs, or false where nothing of that name is
-// offered. All ways lead through the guard.
-func (s *Server) reach(name string) (run func(context.Context, tools.Call) (tools.Result, error), ok bool) {
-	if _, ok := s.offered().find(name); !ok {
-		return nil, false
+// reach runs a call, or refuses it, as where nothing of its name is offered. All ways
+// lead through the guard. Where the call asks for another one, call is that one then.
+func (s *Server) reach(ctx context.Context, x exchange, call *tools.Call) (res tools.Result, refused, err error) {
+	shelf := s.offered()
+	if shelf.isStandIn(call.Name) {
+		if call.Name == searchName {
+			return s.searchTools(x, shelf, call.Arguments), nil, nil
+		}
+		return s.callFound(ctx, x, shelf, call)
 	}
-	return s.cfg.Guard.Call, true
+	if _, ok := shelf.find(call.Name); !ok {
+		return res, unknownTool(call.Name), nil
+	}
+	res, err = s.cfg.Guard.Call(ctx, *call)
+	return res, nil, err
 }
 
 // noSchema stands for a schema that isn't known: clients need one of an object.
@@ -129,6 +152,6 @@ func renderTool(def tools.Definition) []byte {
 
 // after is where the list goes on behind a name that is not on it any more.
 func (s *shelf) after(last string) int {
-	i, _ := slices.BinarySearchFunc(s.items, last, func(i item, name string) int { return compare(i.name, name) })
+	i, _ := slices.BinarySearchFunc(s.listed, last, func(i item, name string) int { return compare(i.name, name) })
 	return i
 }
