@@ -119,14 +119,14 @@ type Event struct {
 
 	ToRole, ToAgent string // whom a task is delegated to, or who was spawned
 
-	Ballot   *Ballot
-	Progress *Progress
-	Question *Question
-	Answer   *Answer
-	State    *State
-	Totals   *Totals
-	Begin    *Begin
-	ExitCode int
+	Ballot   *Ballot   // of a VoteCast
+	Progress *Progress // of a ToolProgress
+	Question *Question // of an InputNeeded or an ApprovalNeeded
+	Answer   *Answer   // of an InputGiven or an ApprovalGiven
+	State    *State    // of an MCPServer or an MCPStartup
+	Totals   *Totals   // of a CostUpdated
+	Begin    *Begin    // of a RunStarted
+	ExitCode int       // of a RunFinished
 }
 
 // Ballot is what an agent votes for.
@@ -221,6 +221,11 @@ func (e *Event) texts() []*string {
 		all = append(all, &q.Prompt, &q.Default, &q.About, &q.URL, &q.Arguments)
 		for i := range q.Choices {
 			all = append(all, &q.Choices[i])
+		}
+	}
+	if b := e.Ballot; b != nil {
+		for i := range b.Ranking {
+			all = append(all, &b.Ranking[i])
 		}
 	}
 	if s := e.State; s != nil {

@@ -10,7 +10,7 @@ import (
 func (e Event) masked(mask func(string) string) Event {
 	e.Arguments = slices.Clone(e.Arguments)
 	e.Progress, e.Question, e.Answer = copied(e.Progress), copied(e.Question), copied(e.Answer)
-	e.State, e.Begin = copied(e.State), copied(e.Begin)
+	e.State, e.Begin, e.Ballot = copied(e.State), copied(e.Begin), copied(e.Ballot)
 	if q := e.Question; q != nil {
 		q.Choices = slices.Clone(q.Choices)
 		if schema := mask(string(q.Schema)); json.Valid([]byte(schema)) {
@@ -21,6 +21,9 @@ func (e Event) masked(mask func(string) string) Event {
 	}
 	if e.State != nil {
 		e.State.Tools = slices.Clone(e.State.Tools)
+	}
+	if e.Ballot != nil {
+		e.Ballot.Ranking = slices.Clone(e.Ballot.Ranking)
 	}
 	for _, text := range e.texts() {
 		if *text != "" {

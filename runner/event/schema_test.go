@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -35,9 +36,32 @@ func full(s string) event.Event {
 			State: "connected", From: "connecting", Transport: "stdio", Era: "modern", Protocol: s, Required: true, Tools: []string{s},
 			Servers: 1, Connected: 1, Failed: 1, Offered: 1,
 		},
-		Totals: &event.Totals{Agent: event.Sum{InputTokens: 1, Cost: 0.5}},
+		Ballot: &event.Ballot{Ranking: []string{s}, Confidence: 0.5},
+		Totals: &event.Totals{Agent: event.Sum{InputTokens: 1, OutputTokens: 1, Cost: 0.5}},
 		Begin:  &event.Begin{Target: s, Stream: true, Host: s},
 	}
+}
+
+// An event of every kind at once leaves nothing out, whatever is added.
+func TestFullIsFull(t *testing.T) {
+	var walk func(at string, v reflect.Value)
+	walk = func(at string, v reflect.Value) {
+		switch {
+		case v.IsZero():
+			t.Errorf("%s is left out", at)
+		case v.Kind() == reflect.Pointer:
+			walk(at, v.Elem())
+		case v.Kind() == reflect.Struct:
+			for i := range v.NumField() {
+				switch name := v.Type().Field(i).Name; name {
+				case "V", "Seq", "Time", "Kind", "Run", "ExitCode", "Operation":
+				default:
+					walk(at+"."+name, v.Field(i))
+				}
+			}
+		}
+	}
+	walk("Event", reflect.ValueOf(full("x")))
 }
 
 // definitions are those of the kinds in the schema.
