@@ -588,3 +588,46 @@ permissions: { default: allow }
 		})
 	}
 }
+
+// What is wrong with HTTP is said before a port is opened, with the name of a token
+// and never its value.
+func TestListenHTTPRefuses(t *testing.T) {
+	r := open(t, map[string]string{"crewhost.yaml": "mcp: { served: { demo: { tools: [json_tool] } } }"}, func(c *runner.Config) {
+		c.Environ = append(c.Environ, "SHORT=hush", "GOOD=long-enough-to-be-a-token")
+	})
+	s := r.surface(t)
+	token := func(name string) []config.NamedToken {
+		return []config.NamedToken{{Name: "ci", Token: secret.Ref{Source: secret.FromEnv, Name: name}}}
+	}
+	for name, tt := range map[string]struct {
+		cfg  config.ServedHTTP
+		want string
+	}{
+		"no such token":   {config.ServedHTTP{Listen: "127.0.0.1:0", Tokens: token("NO_SUCH")}, `finding the token "ci"`},
+		"a short token":   {config.ServedHTTP{Listen: "127.0.0.1:0", Tokens: token("SHORT")}, `token "ci"`},
+		"beyond loopback": {config.ServedHTTP{Listen: "0.0.0.0:0"}, "not loopback"},
+		"no certificate":  {config.ServedHTTP{Listen: "127.0.0.1:0", Cert: "/no/such.pem", Key: "/no/such.pem"}, "TLS"},
+		"no issuer":       {config.ServedHTTP{Listen: "127.0.0.1:0", OAuth: &config.ServedOAuth{Resource: "https://x.example.com/mcp"}}, "issuer"},
+	} {
+		l, err := s.ListenHTTP(t.Context(), tt.cfg)
+		if err == nil {
+			_ = l.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "hush") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	l, err := s.ListenHTTP(t.Context(), config.ServedHTTP{
+		Listen: "127.0.0.1:0", Path: "/x", Tokens: token("GOOD"), AllowedOrigins: []string{"https://app.example.com"}, AllowedHosts: []string{"gateway"},
+		OAuth: &config.ServedOAuth{Resource: "https://x.example.com/x", Issuers: []config.Issuer{{URL: "https://login.example.com", JWKS: "https://login.example.com/keys"}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasSuffix(l.URL(), "/x") {
+		t.Errorf("got %s", l.URL())
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+}

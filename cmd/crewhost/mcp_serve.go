@@ -103,18 +103,18 @@ func serveCommand(c *console) *cli.Command {
 }
 
 // toolsFlag is where the patterns of --tools are written.
-var toolsFlag = strict.Pos{File: "--tools"}
+const toolsFlag = "--tools"
 
 // adHoc is the surface that flags describe: all tools, or those named.
 func adHoc(ctx *cli.Context) (config.Served, error) {
-	served := config.Served{Tools: []config.Rule{{Pattern: "*", Pos: toolsFlag}}}
+	served := config.Served{Tools: []config.Rule{{Pattern: "*", Pos: strict.Pos{File: toolsFlag}}}}
 	if ctx.IsSet("tools") {
 		served.Tools = nil
 		for pattern := range strings.SplitSeq(ctx.String("tools"), ",") {
 			if pattern = strings.TrimSpace(pattern); pattern == "" {
 				return served, usagef("mcp serve: --tools %q names an empty tool", ctx.String("tools"))
 			}
-			served.Tools = append(served.Tools, config.Rule{Pattern: pattern, Pos: toolsFlag})
+			served.Tools = append(served.Tools, config.Rule{Pattern: pattern, Pos: strict.Pos{File: toolsFlag}})
 		}
 	}
 	if !ctx.IsSet("http") {
@@ -224,7 +224,7 @@ func serve(ctx *cli.Context, c *console, stdio bool, pick func(*config.Settings)
 func named(host *runner.Host, served config.Served) error {
 	defs := host.Tools()
 	for _, t := range served.Tools {
-		if t.Pos != toolsFlag || strings.ContainsAny(t.Pattern, `*?\:`) || strings.HasPrefix(t.Pattern, "mcp__") {
+		if t.Pos.File != toolsFlag || strings.ContainsAny(t.Pattern, `*?\:`) || strings.HasPrefix(t.Pattern, "mcp__") {
 			continue
 		}
 		known := make([]string, len(defs))
