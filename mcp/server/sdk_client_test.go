@@ -2,12 +2,8 @@ package server_test
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"io"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -150,60 +146,4 @@ func await[T any](t testing.TB, c <-chan T) T {
 		t.Fatal("nothing comes")
 	}
 	panic("unreachable")
-}
-
-// A call of the bare SDK's server and of this one, over pipes, of either era, by
-// callers one after the other or at the same time.
-func BenchmarkCall(b *testing.B) {
-	bare := func() func(context.Context, io.ReadCloser, io.WriteCloser) {
-		s := mcp.NewServer(&mcp.Implementation{Name: "t", Version: "1"}, nil)
-		s.AddTool(&mcp.Tool{Name: "echo", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(r.Params.Arguments)}}}, nil
-		})
-		return func(ctx context.Context, in io.ReadCloser, out io.WriteCloser) {
-			_ = s.Run(ctx, &mcp.IOTransport{Reader: in, Writer: out})
-		}
-	}()
-	ours := func() func(context.Context, io.ReadCloser, io.WriteCloser) {
-		s := serverOf(b, server.Config{}, echo("echo"))
-		return func(ctx context.Context, in io.ReadCloser, out io.WriteCloser) { _ = s.ServeStdio(ctx, in, out) }
-	}()
-	for _, version := range []string{"2026-07-28", "2025-11-25"} {
-		for _, server := range []struct {
-			name string
-			run  func(context.Context, io.ReadCloser, io.WriteCloser)
-		}{{"bare", bare}, {"ours", ours}} {
-			for _, callers := range []int{1, 32} {
-				b.Run(fmt.Sprintf("%s/%s/%d", version, server.name, callers), func(b *testing.B) {
-					inR, inW := io.Pipe()
-					outR, outW := io.Pipe()
-					done := make(chan struct{})
-					go func() {
-						defer close(done)
-						server.run(b.Context(), inR, outW)
-					}()
-					session, err := mcp.NewClient(&mcp.Implementation{Name: "t", Version: "1"}, nil).Connect(b.Context(), &mcp.IOTransport{Reader: outR, Writer: inW}, &mcp.ClientSessionOptions{ProtocolVersion: version})
-					if err != nil {
-						b.Fatal(err)
-					}
-					b.ReportAllocs()
-					var calling sync.WaitGroup
-					var begun atomic.Int64
-					for range callers {
-						calling.Go(func() {
-							for begun.Add(1) <= int64(b.N) {
-								if _, err := session.CallTool(b.Context(), &mcp.CallToolParams{Name: "echo", Arguments: map[string]any{"a": 1}}); err != nil {
-									b.Error(err)
-								}
-							}
-						})
-					}
-					calling.Wait()
-					session.Close()
-					inW.Close()
-					<-done
-				})
-			}
-		}
-	}
 }
