@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -67,9 +68,10 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"events": events},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"events": events, "repeat": repeat},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, ".config"))
+			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, ".state"))
 			env.Setenv("CONFIG", filepath.Join(env.WorkDir, ".config"))
 			handler, err := mcptest.Handler("-tools", "echo")
 			if err != nil {
@@ -99,6 +101,17 @@ func events(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Fatalf("no %s in\n%s", kind, text)
 		}
 	}
+}
+
+// repeat TEXT N FILE writes a file of N times the text, which a script is too short
+// for.
+func repeat(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: repeat TEXT N FILE")
+	}
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[2]), []byte(strings.Repeat(args[0], n)), 0o644))
 }
 
 func write(t *testing.T, dir, name, text string) {
