@@ -71,9 +71,9 @@ func exitCode(err error, interrupted bool) int {
 // returns the exit code.
 func finish(w io.Writer, err error, interrupted bool) int {
 	code := exitCode(err, interrupted)
-	switch {
-	case code == exitOK:
-	case code == exitInterrupted:
+	switch code {
+	case exitOK:
+	case exitInterrupted:
 		fmt.Fprintln(w, "ERROR: interrupted")
 	default:
 		var issues strict.Issues

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -79,7 +80,8 @@ func (r *remote) listen(in io.Reader, cancel func()) {
 // refuse tells the watching program that what it said changes nothing.
 func (r *remote) refuse(err error) {
 	e := event.Event{Kind: event.Notice, Text: oneLine(err.Error()), Code: event.CodeBadCommand}
-	if c, ok := err.(*event.CommandError); ok {
+	var c *event.CommandError
+	if errors.As(err, &c) {
 		e.Code = c.Code
 	}
 	r.events.Emit(e)
@@ -239,7 +241,7 @@ func (r *remote) Ask(ctx context.Context, q builtin.Question) (string, error) {
 	}
 }
 
-var errNobodyWatches = fmt.Errorf("nobody can be asked: stdin is closed")
+var errNobodyWatches = errors.New("nobody can be asked: stdin is closed")
 
 // given tells that a question is over.
 func (r *remote) given(e event.Event, action, by string) {

@@ -57,9 +57,6 @@ func bad(format string, args ...any) *CommandError {
 	return &CommandError{CodeBadCommand, fmt.Sprintf(format, args...)}
 }
 
-// hub are the commands for a hub between crews, which this host has not.
-var hub = []string{"post", "send", "publish", "reply", "subscribe", "unsubscribe"}
-
 // ParseCommand reads one line. Members that it does not know are passed over; the
 // names of the others are taken as they are written here, whatever their case
 // elsewhere. The error is a [*CommandError].
@@ -105,10 +102,9 @@ func ParseCommand(line []byte) (Command, error) {
 	case CommandCancel:
 	case "":
 		return Command{}, bad("a command on stdin has no kind, and was passed over")
+	case "post", "send", "publish", "reply", "subscribe", "unsubscribe":
+		return Command{}, &CommandError{CodeNoHub, fmt.Sprintf("the command %s is for a hub between crews, and this host has none", c.Kind)}
 	default:
-		if slices.Contains(hub, c.Kind) {
-			return Command{}, &CommandError{CodeNoHub, fmt.Sprintf("the command %s is for a hub between crews, and this host has none", c.Kind)}
-		}
 		return Command{}, &CommandError{CodeUnknownCommand, fmt.Sprintf("the command %q is not known, and was passed over", short(c.Kind))}
 	}
 	return c, nil
