@@ -13,4 +13,10 @@
 //	c, issues := crew.Load("crew.yaml")
 //	verdict := host.Judge(c, issues, inputs)
 //	out, err := host.Run(ctx, c, inputs)
+//
+// A [Surface] is what MCP clients may use of a host (O22): tools, crews as tools,
+// resources and prompts, each only where it is named, behind the host's policy:
+//
+//	surface, err := host.Surface(ctx, runner.ServeConfig{Served: settings.MCP.Served[0]})
+//	err = surface.ServeStdio(ctx, os.Stdin, os.Stdout)
 package runner

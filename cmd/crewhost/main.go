@@ -4,6 +4,7 @@
 //	crewhost run crew.yaml            run a crew
 //	crewhost run --validate crew.yaml judge it, for CI
 //	crewhost run --list-tools         the manifest of its tools
+//	crewhost mcp start HANDLE         serve what the settings name to MCP clients
 //
 // This package is wiring: flags, signals, the terminal, output formats and exit
 // codes. What a run does is in package runner.

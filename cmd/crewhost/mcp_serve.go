@@ -37,7 +37,7 @@ func serveFlags() []cli.Flag {
 			flags[i] = &cli.StringFlag{Name: approveFlag, Usage: "answer for calls that the policy asks about: `ask|allow|deny|client`", Value: "ask"}
 		}
 	}
-	return flags
+	return append(flags, &cli.StringFlag{Name: profileFlag, Usage: "use the model profile `ID`"})
 }
 
 func startCommand(c *console) *cli.Command {
