@@ -128,10 +128,6 @@ func useOf(t *testing.T, name string, used map[schemaKey]bool) {
 	t.Helper()
 	path := filepath.Join("..", "testdata", "crews", name)
 	l, issues, _ := findLayout(path)
-	if len(issues) > 0 { // no folder of several files
-		path = filepath.Join(path, "crew.yaml")
-		l, issues, _ = findLayout(path)
-	}
 	r := &reader{}
 	root, crewai := r.tree(l)
 	if issues = append(issues, r.issues...); len(issues) > 0 {

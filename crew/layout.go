@@ -73,7 +73,8 @@ func (f *finder) path(path string) layout {
 }
 
 // folder judges a folder: the crew in its own folder crew/ first, then what it
-// holds itself, then where CrewAI's projects have their pair.
+// holds itself, then where CrewAI's projects have their pair, then a crew that is
+// one file.
 func (f *finder) folder(dir string) layout {
 	if promoted := filepath.Join(dir, "crew"); holdsCrew(promoted) {
 		return f.crew(promoted)
@@ -86,6 +87,11 @@ func (f *finder) folder(dir string) layout {
 	case 1:
 		return f.pair(dir, pairs[0])
 	case 0:
+		if file := filepath.Join(dir, "crew.yaml"); isFile(file) && !isFile(filepath.Join(dir, "agents.yaml")) && !isFile(filepath.Join(dir, "tasks.yaml")) {
+			l := f.path(file)
+			l.name = nameOf(dir)
+			return l
+		}
 		f.nothing(dir)
 	default:
 		f.fail(dir, CodeLayout, "more than one crew is here: "+strings.Join(pairs, ", "), "give the folder of one")
@@ -129,9 +135,7 @@ func (f *finder) pair(given, dir string) layout {
 	if filepath.Base(home) == "config" {
 		home = filepath.Dir(home)
 	}
-	if abs, err := filepath.Abs(home); err == nil {
-		l.name = filepath.Base(abs)
-	}
+	l.name = nameOf(home)
 	for _, d := range []string{dir, home, given} {
 		if file := filepath.Join(d, "crew.yaml"); isFile(file) {
 			l.settings = file
@@ -144,10 +148,7 @@ func (f *finder) pair(given, dir string) layout {
 }
 
 func (f *finder) crew(dir string) layout {
-	l := layout{root: dir}
-	if abs, err := filepath.Abs(dir); err == nil {
-		l.name = filepath.Base(abs)
-	}
+	l := layout{root: dir, name: nameOf(dir)}
 	l.agents = f.part(dir, "agents")
 	l.tasks = f.part(dir, "tasks")
 	config, crew := filepath.Join(dir, "config.yaml"), filepath.Join(dir, "crew.yaml")
@@ -171,6 +172,14 @@ func (f *finder) crew(dir string) layout {
 		l.settings = config
 	}
 	return l
+}
+
+// nameOf is the name of a folder, also of one that is given as "." or "..".
+func nameOf(dir string) string {
+	if abs, err := filepath.Abs(dir); err == nil {
+		return filepath.Base(abs)
+	}
+	return ""
 }
 
 // part finds the agents or the tasks of a folder.
@@ -229,7 +238,7 @@ func (f *finder) nothing(dir string) {
 		}
 	}
 	f.fail(dir, CodeNotFound, "no crew is here; searched, in the folder and in its crew/: agents/ or tasks/; "+
-		"crew.yaml with agents.yaml and tasks.yaml; and CrewAI's agents.yaml with tasks.yaml in the folder, config/ and src/*/config/", hint)
+		"crew.yaml with agents.yaml and tasks.yaml; and in the folder crew.yaml without them, or CrewAI's agents.yaml with tasks.yaml, also in config/ and src/*/config/", hint)
 }
 
 func isFile(path string) bool {

@@ -24,7 +24,8 @@ const (
 
 // Load reads the crew at path: a file, or a folder in any of the layouts
 //
-//	crew.yaml                                       everything in one file, of any name, .yaml or .yml
+//	crew.yaml                                       everything in one file, of any name, .yaml or .yml;
+//	                                                one of this name also by its folder
 //	crew.yaml agents.yaml tasks.yaml                the crew's own keys; agents by id; tasks by id
 //	config.yaml|crew.yaml agents/*.yaml tasks/*.yaml    one file each, whose name is the id
 //	crew/…                                          one of the two above, a step down

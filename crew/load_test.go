@@ -35,26 +35,27 @@ func TestLoadRefuses(t *testing.T) {
 		files      map[string]string
 		path, want string
 	}{
-		"nothing there":               {nil, "nope.yaml", "nope.yaml: no such file or folder [not-found]"},
-		"another ending":              {map[string]string{"crew.json": "{}"}, "crew.json", "crew.json: a crew file ends in .yaml or .yml [layout]"},
-		"a part of a crew":            {pair, "agents.yaml", "agents.yaml: this file is one part of a crew (give its folder: "},
-		"the own keys of three":       {map[string]string{"crew.yaml": own, "agents.yaml": "", "tasks.yaml": ""}, "crew.yaml", "crew.yaml: the agents and the tasks are in files of their own (give the folder: "},
-		"a folder with one file":      {one, ".", "crew.yaml) [not-found]"},
-		"an empty folder":             {nil, ".", "no crew is here; searched"},
-		"a script":                    {map[string]string{"x.ork.ts": ""}, ".", "(x.ork.ts is a script, and scripts are not read here)"},
-		"crew/crew is not looked at":  {map[string]string{"crew/crew/agents/a.yaml": agent}, ".", "no crew is here"},
-		"no folder of tasks":          {map[string]string{"config.yaml": own, "agents/a.yaml": agent}, ".", "tasks is empty: a crew needs at least one"},
-		"an empty entity":             {map[string]string{"config.yaml": own, "agents/a.yaml": "", "tasks/t.yaml": task}, ".", "agents/a.yaml: agents.a is empty [missing]"},
-		"an entity that is a list":    {map[string]string{"config.yaml": own, "agents/a.yaml": "[x]", "tasks/t.yaml": task}, ".", "agents/a.yaml:1:1: agents.a must be a mapping, not a list"},
-		"own keys that are a list":    {map[string]string{"config.yaml": "[x]", "agents/a.yaml": agent, "tasks/t.yaml": task}, ".", "config.yaml:1:1: the crew's own keys must be a mapping, not a list"},
-		"entities that are a text":    {map[string]string{"crew.yaml": own, "agents.yaml": "x", "tasks.yaml": "t: {description: d, expectedOutput: e}"}, ".", "agents.yaml:1:1: agents must be a mapping, not a string"},
-		"an overlay of no agent":      {map[string]string{"crew.yaml": "format: crewai\nagents: {b: {}}", "agents.yaml": "bb: {role: r, goal: g}", "tasks.yaml": "t: {description: d, expected_output: e}"}, ".", `crew.yaml:2:10: agents.b is not in `},
-		"an overlay that is a list":   {map[string]string{"crew.yaml": "format: crewai\nagents: [b]", "agents.yaml": "b: {role: r, goal: g}", "tasks.yaml": "t: {description: d, expected_output: e}"}, ".", `agents must be a mapping, not a list`},
-		"an order of an unknown task": {map[string]string{"crew.yaml": "format: crewai\ntasks: [tt, t, t, {}]", "agents.yaml": "b: {role: r, goal: g}", "tasks.yaml": "t: {description: d, expected_output: e}"}, ".", `tasks.0: there is no task "tt" (did you mean "t"?)`},
-		"a format that is none":       {map[string]string{"crew.yaml": own + "format: crewal\nagents: {a: {goal: g}}\ntasks: {t: {description: d, expectedOutput: e}}\n"}, "crew.yaml", `format: "crewal" is none of orkeon, crewai (did you mean "crewai"?)`},
-		"own keys with a fault":       {map[string]string{"crew.yaml": "a: [", "agents.yaml": "b: [", "tasks.yaml": ""}, ".", "agents.yaml:2:1: did not find expected node content"},
-		"a format that is another":    {map[string]string{"crew.yaml": own + "format: orkeon", "config/agents.yaml": "b: {goal: g}", "config/tasks.yaml": "t: {description: d, expectedOutput: e, output_file: x}"}, ".", `tasks.yaml:1:40: unknown key "output_file" in tasks.t`},
-		"a file that is a list":       {map[string]string{"crew.yaml": "[a]"}, "crew.yaml", "the document must be a mapping, not a list"},
+		"nothing there":                {nil, "nope.yaml", "nope.yaml: no such file or folder [not-found]"},
+		"another ending":               {map[string]string{"crew.json": "{}"}, "crew.json", "crew.json: a crew file ends in .yaml or .yml [layout]"},
+		"a part of a crew":             {pair, "agents.yaml", "agents.yaml: this file is one part of a crew (give its folder: "},
+		"the own keys of three":        {map[string]string{"crew.yaml": own, "agents.yaml": "", "tasks.yaml": ""}, "crew.yaml", "crew.yaml: the agents and the tasks are in files of their own (give the folder: "},
+		"a folder with one other file": {map[string]string{"team.yaml": one["crew.yaml"]}, ".", "no crew is here"},
+		"one file and half a pair":     {map[string]string{"crew.yaml": one["crew.yaml"], "agents.yaml": ""}, ".", "no crew is here"},
+		"an empty folder":              {nil, ".", "no crew is here; searched"},
+		"a script":                     {map[string]string{"x.ork.ts": ""}, ".", "(x.ork.ts is a script, and scripts are not read here)"},
+		"crew/crew is not looked at":   {map[string]string{"crew/crew/agents/a.yaml": agent}, ".", "no crew is here"},
+		"no folder of tasks":           {map[string]string{"config.yaml": own, "agents/a.yaml": agent}, ".", "tasks is empty: a crew needs at least one"},
+		"an empty entity":              {map[string]string{"config.yaml": own, "agents/a.yaml": "", "tasks/t.yaml": task}, ".", "agents/a.yaml: agents.a is empty [missing]"},
+		"an entity that is a list":     {map[string]string{"config.yaml": own, "agents/a.yaml": "[x]", "tasks/t.yaml": task}, ".", "agents/a.yaml:1:1: agents.a must be a mapping, not a list"},
+		"own keys that are a list":     {map[string]string{"config.yaml": "[x]", "agents/a.yaml": agent, "tasks/t.yaml": task}, ".", "config.yaml:1:1: the crew's own keys must be a mapping, not a list"},
+		"entities that are a text":     {map[string]string{"crew.yaml": own, "agents.yaml": "x", "tasks.yaml": "t: {description: d, expectedOutput: e}"}, ".", "agents.yaml:1:1: agents must be a mapping, not a string"},
+		"an overlay of no agent":       {map[string]string{"crew.yaml": "format: crewai\nagents: {b: {}}", "agents.yaml": "bb: {role: r, goal: g}", "tasks.yaml": "t: {description: d, expected_output: e}"}, ".", `crew.yaml:2:10: agents.b is not in `},
+		"an overlay that is a list":    {map[string]string{"crew.yaml": "format: crewai\nagents: [b]", "agents.yaml": "b: {role: r, goal: g}", "tasks.yaml": "t: {description: d, expected_output: e}"}, ".", `agents must be a mapping, not a list`},
+		"an order of an unknown task":  {map[string]string{"crew.yaml": "format: crewai\ntasks: [tt, t, t, {}]", "agents.yaml": "b: {role: r, goal: g}", "tasks.yaml": "t: {description: d, expected_output: e}"}, ".", `tasks.0: there is no task "tt" (did you mean "t"?)`},
+		"a format that is none":        {map[string]string{"crew.yaml": own + "format: crewal\nagents: {a: {goal: g}}\ntasks: {t: {description: d, expectedOutput: e}}\n"}, "crew.yaml", `format: "crewal" is none of orkeon, crewai (did you mean "crewai"?)`},
+		"own keys with a fault":        {map[string]string{"crew.yaml": "a: [", "agents.yaml": "b: [", "tasks.yaml": ""}, ".", "agents.yaml:2:1: did not find expected node content"},
+		"a format that is another":     {map[string]string{"crew.yaml": own + "format: orkeon", "config/agents.yaml": "b: {goal: g}", "config/tasks.yaml": "t: {description: d, expectedOutput: e, output_file: x}"}, ".", `tasks.yaml:1:40: unknown key "output_file" in tasks.t`},
+		"a file that is a list":        {map[string]string{"crew.yaml": "[a]"}, "crew.yaml", "the document must be a mapping, not a list"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Load(filepath.Join(tree(t, c.files), c.path))
@@ -66,6 +67,18 @@ func TestLoadRefuses(t *testing.T) {
 				t.Errorf("got  %v\nwant %s", err, c.want)
 			}
 		})
+	}
+}
+
+// A folder with a crew in one file is that crew, whose default name is the folder's.
+func TestLoadFolderWithOneFile(t *testing.T) {
+	dir := tree(t, map[string]string{"harbour/crew.yaml": "format: crewai\nagents: {a: {role: r, goal: g}}\ntasks: {t: {description: d, expected_output: e}}\n"})
+	c, err := Load(filepath.Join(dir, "harbour"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Name.V != "harbour" || c.Path != filepath.Join(dir, "harbour", "crew.yaml") || len(c.Tasks) != 1 {
+		t.Errorf("%q, %s, %d tasks", c.Name.V, c.Path, len(c.Tasks))
 	}
 }
 

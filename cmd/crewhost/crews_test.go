@@ -81,12 +81,11 @@ func crewNames(t *testing.T) []string {
 
 // sample is a crew of testdata/crews and how it is run.
 type sample struct {
-	name   string
-	target string   // the crew below the folder: a file, or ".", the folder itself
-	flags  []string // of the run
-	says   []string // what a person answers where a program watches
-	exit   int
-	want   *txtar.Archive
+	name  string
+	flags []string // of the run
+	says  []string // what a person answers where a program watches
+	exit  int
+	want  *txtar.Archive
 }
 
 // readSample reads the lines before the first file of a want.txtar:
@@ -100,22 +99,18 @@ func readSample(t *testing.T, name string) *sample {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &sample{name: name, want: txtar.Parse(data)}
+	s, found := &sample{name: name, want: txtar.Parse(data)}, false
 	for line := range strings.Lines(string(s.want.Comment)) {
 		line = strings.TrimSpace(line)
 		if answer, ok := strings.CutPrefix(line, "> "); ok {
 			s.says = append(s.says, answer)
-		} else if command, ok := strings.CutPrefix(line, "$ crewhost run testdata/crews/"+name); ok {
-			words := strings.Fields(command)
-			if s.target = "."; strings.HasPrefix(command, "/") {
-				s.target, words = words[0][1:], words[1:]
-			}
-			s.flags = words
+		} else if flags, ok := strings.CutPrefix(line, "$ crewhost run testdata/crews/"+name); ok {
+			s.flags, found = strings.Fields(flags), true
 		} else if _, err := fmt.Sscanf(line, "exit %d", &s.exit); err != nil {
 			t.Fatalf("want.txtar: %q is no command line, no answer and no exit code", line)
 		}
 	}
-	if s.target == "" {
+	if !found {
 		t.Fatal("want.txtar: no command line")
 	}
 	return s
@@ -148,7 +143,7 @@ func (s *sample) start(t *testing.T, exit int, in io.Reader, out io.Writer, flag
 			io.Closer
 		}{c.out, io.NopCloser(nil)}, nil
 	}
-	args := append([]string{"run", filepath.Join(dir, s.target)}, flags...)
+	args := append([]string{"run", dir}, flags...)
 	if code := start(c, args); code != exit {
 		t.Fatalf("%q: exit code %d, want %d:\n%s", flags, code, exit, &stderr)
 	}
@@ -271,7 +266,7 @@ func line(text string) []byte {
 // order in which they were done. It checks that the whole tape was used.
 func (s *sample) tasks(t *testing.T, dir string, events []happening) []byte {
 	t.Helper()
-	loaded, err := crew.Load(filepath.Join(dir, s.target))
+	loaded, err := crew.Load(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
