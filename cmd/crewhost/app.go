@@ -47,6 +47,7 @@ func newApp(c *console) *cli.App {
 		Commands: []*cli.Command{
 			runCommand(c),
 			mcpCommand(c),
+			memoryCommand(c),
 			doctorCommand(c),
 			eventsCommand(c),
 			initCommand(c),

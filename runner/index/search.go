@@ -3,9 +3,11 @@ package index
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"encoding/binary"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -41,9 +43,9 @@ type Query struct {
 // Hit is an entry that was found.
 type Hit struct {
 	ID int64
-	// Score is how like the text it is, from 0 to 1: the greater of how much of
-	// the text's words it has, weighed by how rare each is, and, where both have
-	// vectors, their cosine. Words that no entry has are not counted.
+	// Score is how like the text it is, from 0 to 1: which share of the text's
+	// words it has, each counted by how rare it is, or, where both have vectors and
+	// that is more, their cosine. Words that no entry has are not counted.
 	Score float64
 }
 
@@ -108,68 +110,78 @@ func fuse(q Query, rankings ...[]found) []*found {
 		}
 	}
 	if q.Recent { // half a way of looking
-		slices.SortFunc(all, func(a, b *found) int { return cmp.Compare(b.id, a.id) })
-		for rank, c := range all {
+		newest := slices.SortedFunc(slices.Values(all), newer)
+		for rank, c := range newest {
 			c.sum += 0.5 / float64(dampen+rank)
 		}
 	}
-	slices.SortFunc(all, func(a, b *found) int {
-		older := cmp.Compare(a.id, b.id)
-		if q.Recent {
-			older = -older
+	slices.SortStableFunc(all, func(a, b *found) int {
+		order := cmp.Or(cmp.Compare(b.sum, a.sum), cmp.Compare(b.score, a.score))
+		if order == 0 && q.Recent {
+			order = newer(a, b)
 		}
-		return cmp.Or(cmp.Compare(b.sum, a.sum), cmp.Compare(b.score, a.score), older)
+		return order // else as BM25 has it
 	})
 	return all
 }
 
-// byWords finds entries by BM25.
+func newer(a, b *found) int { return cmp.Compare(b.id, a.id) }
+
+// byWords finds entries by BM25, and says how much of the question's words each
+// has. BM25 itself is no measure of that: what it gives grows with the question,
+// and counts a word as nothing that half of the entries have.
 func (f *File) byWords(ctx context.Context, q Query) ([]found, error) {
 	terms := queryTerms(q.Text)
 	if len(terms) == 0 {
 		return nil, nil
 	}
-	weight, err := f.weigh(ctx, terms)
-	if err != nil || weight == 0 {
-		return nil, err
-	}
 	var ranking []found
-	err = f.Rows(ctx, func(scan func(...any) error) error {
-		var c found
-		if err := scan(&c.id, &c.score); err != nil {
+	places := map[int64]int{}
+	var ids []string
+	err := f.Rows(ctx, func(scan func(...any) error) error {
+		var id int64
+		if err := scan(&id); err != nil {
 			return err
 		}
-		c.score = min(1, -c.score/weight)
-		ranking = append(ranking, c)
+		places[id] = len(ranking)
+		ranking, ids = append(ranking, found{id: id}), append(ids, strconv.FormatInt(id, 10))
 		return nil
-	}, "SELECT rowid, bm25(words) AS score FROM words WHERE words MATCH ? AND rowid IN (SELECT id FROM entry WHERE "+q.Where+
-		") ORDER BY score, rowid LIMIT ?", slices.Concat([]any{match(terms)}, q.Args, []any{candidates})...)
-	return ranking, err
-}
-
-// weigh returns what an entry that has each of the terms once, and is as long as
-// most, gets by BM25.
-func (f *File) weigh(ctx context.Context, terms []string) (float64, error) {
-	var entries int
+	}, "SELECT rowid FROM words WHERE words MATCH ? AND rowid IN (SELECT id FROM entry WHERE "+q.Where+
+		") ORDER BY bm25(words), rowid LIMIT ?", slices.Concat([]any{match(terms)}, q.Args, []any{candidates})...)
+	if err != nil || len(ranking) == 0 {
+		return nil, err
+	}
+	var entries float64
 	if err := f.db.QueryRowContext(ctx, "SELECT count(*) FROM entry").Scan(&entries); err != nil {
-		return 0, f.explain(err)
+		return nil, f.explain(err)
 	}
-	count, err := f.db.PrepareContext(ctx, "SELECT count(*) FROM words WHERE words MATCH ?")
+	holders, err := f.db.PrepareContext(ctx, "SELECT count(*), group_concat(iif(rowid IN (SELECT value FROM json_each(?)), rowid, NULL), ' ') FROM words WHERE words MATCH ?")
 	if err != nil {
-		return 0, f.explain(err)
+		return nil, f.explain(err)
 	}
-	defer count.Close()
-	var weight float64
+	defer holders.Close()
+	all, wanted := 0.0, "["+strings.Join(ids, ",")+"]"
 	for _, t := range terms {
-		var have int
-		if err := count.QueryRowContext(ctx, match([]string{t})).Scan(&have); err != nil {
-			return 0, f.explain(err)
+		var have float64
+		var among sql.NullString
+		if err := holders.QueryRowContext(ctx, wanted, match([]string{t})).Scan(&have, &among); err != nil {
+			return nil, f.explain(err)
 		}
-		if have > 0 { // FTS5 has the same formula, and the same floor
-			weight += max(1e-6, math.Log((float64(entries-have)+0.5)/(float64(have)+0.5)))
+		if have == 0 {
+			continue
+		}
+		rarity := math.Log(1 + max(entries-have+0.5, 0.5)/(have+0.5))
+		all += rarity
+		for word := range strings.FieldsSeq(among.String) {
+			if id, err := strconv.ParseInt(word, 10, 64); err == nil {
+				ranking[places[id]].score += rarity
+			}
 		}
 	}
-	return weight, nil
+	for i := range ranking {
+		ranking[i].score = min(1, ranking[i].score/max(all, math.SmallestNonzeroFloat64))
+	}
+	return ranking, nil
 }
 
 // byMeaning finds entries by the cosine of their vectors with the query's.

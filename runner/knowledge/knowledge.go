@@ -21,6 +21,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
 	"crewhost/runner/index"
@@ -136,6 +137,9 @@ func (l *Library) Sync(ctx context.Context, collections []Collection) (Report, e
 	if err != nil {
 		return r, err
 	}
+	if r.Removed, err = l.remove(ctx, known, collections); err != nil {
+		return r, err
+	}
 	for _, c := range collections {
 		for _, d := range c.Documents {
 			if r.Documents++; r.Documents > l.files {
@@ -149,31 +153,15 @@ func (l *Library) Sync(ctx context.Context, collections []Collection) (Report, e
 				return r, fmt.Errorf("reading %s for collection %q: %w", d.Name, c.Name, err)
 			}
 			left -= int64(len(data))
-			key := place{c.Name, d.Name}
-			old := known[key]
-			delete(known, key)
-			state := c.state(d.Name, data)
-			if old == state {
+			p, state := place{c.Name, d.Name}, c.state(d.Name, data)
+			if known[p] == state {
 				continue
 			}
-			if err := l.put(ctx, key, state, d.Name, data, c.Chunking); err != nil {
+			if err := l.put(ctx, p, state, data, c.Chunking); err != nil {
 				return r, fmt.Errorf("indexing %s for collection %q: %w", d.Name, c.Name, err)
 			}
 			r.Changed++
 		}
-	}
-	if len(known) > 0 {
-		if err := l.file.Update(ctx, func(tx *index.Tx) error {
-			for gone := range known { // in any order: each is dropped
-				if err := drop(tx, gone); err != nil {
-					return err
-				}
-			}
-			return nil
-		}); err != nil {
-			return r, err
-		}
-		r.Removed = len(known)
 	}
 	if r.Embedded, err = l.embedMissing(ctx); err != nil {
 		return r, err
@@ -184,6 +172,27 @@ func (l *Library) Sync(ctx context.Context, collections []Collection) (Report, e
 
 // place is which document a file of the library is of.
 type place struct{ collection, name string }
+
+// remove drops the documents that are gone.
+func (l *Library) remove(ctx context.Context, known map[place]string, collections []Collection) (n int, err error) {
+	gone := maps.Clone(known)
+	for _, c := range collections {
+		for _, d := range c.Documents {
+			delete(gone, place{c.Name, d.Name})
+		}
+	}
+	if len(gone) == 0 {
+		return 0, nil
+	}
+	return len(gone), l.file.Update(ctx, func(tx *index.Tx) error {
+		for p := range gone { // in any order: each is dropped
+			if err := drop(tx, p); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
 
 // known returns the state of each document as it was last seen.
 func (l *Library) known(ctx context.Context) (map[place]string, error) {
@@ -207,13 +216,14 @@ func (c Chunking) state(name string, data []byte) string {
 }
 
 // put cuts a document up in place of what was there of it.
-func (l *Library) put(ctx context.Context, p place, state, name string, data []byte, how Chunking) error {
-	text, err := FormatOf(name).Text(data)
+func (l *Library) put(ctx context.Context, p place, state string, data []byte, how Chunking) error {
+	format := FormatOf(p.name)
+	text, err := format.Text(data)
 	if err != nil {
 		return err
 	}
 	chunks := how.Cut(text)
-	if f := FormatOf(name); f == CSV || f == TSV {
+	if format == CSV || format == TSV {
 		chunks = withHead(text, chunks)
 	}
 	return l.file.Update(ctx, func(tx *index.Tx) error {
