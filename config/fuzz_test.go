@@ -22,6 +22,7 @@ func FuzzLoad(f *testing.F) {
 	}
 	f.Add(byte(4), []byte(editorJSON), "MCP__IMPORT", "[a, {}, [.mcp.json]]")
 	f.Add(byte(3), []byte(`{"Llm:Profiles:a:b": 1, "MCP:Servers": [], ":": {}, "Llm": {"Profiles": {"": null}}}`), "LLM", "{profiles: {a: }}")
+	f.Add(byte(0), []byte("mcp: {served: {a: {tools: [x], crews: [y, {path: z}, 1], prompts: [a/], http: {listen: x, oauth: {issuers: [{}, 1]}}}}, serving: {page_size: 101}}"), "MCP_PAGE_SIZE", "0")
 	f.Fuzz(func(t *testing.T, kind byte, data []byte, variable, value string) {
 		dir := t.TempDir()
 		name := names[int(kind)%len(names)]
