@@ -72,6 +72,9 @@ func (x *visit) name(answer http.Header) {
 
 // record logs the request: never what was asked with it.
 func (x *visit) record(ctx context.Context, status int) {
+	if !x.log.Enabled(ctx, slog.LevelInfo) {
+		return
+	}
 	attrs := []slog.Attr{
 		slog.String("http", x.r.Method),
 		slog.Int("status", status),

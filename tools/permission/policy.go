@@ -220,7 +220,7 @@ func (p *Policy) Decide(r Request) Decision {
 	if v == "" {
 		v = Ask
 	}
-	return Decision{Verdict: v, Reason: fmt.Sprintf("no rule matches, and the default is %s", v)}
+	return Decision{Verdict: v, Reason: "no rule matches, and the default is " + string(v)}
 }
 
 // Idle returns the rules whose names fit none of the offered tools, in the order
