@@ -199,6 +199,9 @@ func (r *recollection) Close() error {
 // sections are the parts of a task's prompt that come of what is remembered and
 // of what stands in documents.
 func (r *recollection) sections(ctx context.Context, in process.TaskInput) []process.Section {
+	if r.memory == nil && r.library == nil {
+		return nil
+	}
 	var all []process.Section
 	question := in.Task.Description.V + "\n" + in.Task.ExpectedOutput.V
 	if s, ok := r.remembered(ctx, in.Task.Key, question); ok {
@@ -210,13 +213,13 @@ func (r *recollection) sections(ctx context.Context, in process.TaskInput) []pro
 	return all
 }
 
-// remembered is what earlier runs came to. What this one did is in the prompt
-// anyway, and would depend on which task was quicker.
+// remembered is what was kept before the run began, so that it is the same for all
+// its tasks, whichever is quicker. What this run did is in the prompt anyway.
 func (r *recollection) remembered(ctx context.Context, task, question string) (process.Section, bool) {
 	if r.memory == nil || r.recall == 0 {
 		return process.Section{}, false
 	}
-	found, err := r.memory.Recall(ctx, memory.Question{Text: question, Top: r.recall, NotOf: r.run})
+	found, err := r.memory.Recall(ctx, memory.Question{Text: question, Top: r.recall, NotOf: r.run, Before: r.began})
 	if err != nil {
 		r.warn(ctx, task, "the crew's memory: %v", err)
 	}

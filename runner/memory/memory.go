@@ -18,6 +18,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -74,6 +75,8 @@ type Question struct {
 	MinScore float64
 	// NotOf is a run whose entries are left out; empty: none.
 	NotOf string
+	// Before leaves out what was kept later; zero: nothing.
+	Before time.Time
 }
 
 // Store is an open store. It is safe for concurrent use, also by several processes.
@@ -211,9 +214,13 @@ func (s *Store) Recall(ctx context.Context, q Question) ([]Entry, error) {
 		return nil, nil
 	}
 	model, vector, unembedded := s.vector(ctx, q.Text)
+	before := int64(math.MaxInt64)
+	if !q.Before.IsZero() {
+		before = q.Before.UnixMilli()
+	}
 	hits, err := s.file.Search(ctx, index.Query{
 		Text: q.Text, Vector: vector, Model: model, Top: q.Top, MinScore: q.MinScore,
-		Where: "run <> ? OR ? = ''", Args: []any{q.NotOf, q.NotOf}, Recent: true,
+		Where: "(run <> ? OR ? = '') AND at <= ?", Args: []any{q.NotOf, q.NotOf, before}, Recent: true,
 	})
 	if err != nil {
 		return nil, errors.Join(err, unembedded)

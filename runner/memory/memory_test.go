@@ -93,6 +93,9 @@ func TestKeepAndRecall(t *testing.T) {
 	if diff := cmp.Diff([]string{"Eight fathoms.", "Nine fathoms."}, texts(t, found, err)); diff != "" {
 		t.Error(diff)
 	}
+	if found, err = s.Recall(t.Context(), memory.Question{Text: "channel", Top: 5, Before: began}); len(found) > 0 || err != nil {
+		t.Error("what came later is found", found, err)
+	}
 	found, err = s.Recall(t.Context(), memory.Question{Text: "channel supper", Top: 1})
 	if len(texts(t, found, err)) != 1 {
 		t.Error(found)
