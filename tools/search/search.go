@@ -32,7 +32,9 @@ const (
 	fields
 )
 
-var weights = [fields]float64{inName: 2.5, inTitle: 2.5, inDescription: 2, inParameters: 0.8, inExplanations: 0.5}
+func weights() [fields]float64 {
+	return [fields]float64{inName: 2.5, inTitle: 2.5, inDescription: 2, inParameters: 0.8, inExplanations: 0.5}
+}
 
 // The constants of BM25: how soon a word that is repeated says nothing new, and how
 // much a long text dilutes its words.
@@ -51,6 +53,7 @@ const (
 
 // Index is a catalog that can be searched. It is safe for concurrent use.
 type Index struct {
+	language *language
 	defs     []tools.Definition   // by name
 	postings map[string][]posting // by stem
 	words    []string             // the stems, sorted
@@ -71,15 +74,15 @@ type Hit struct {
 // New returns an index of some tools. What is longer than any sensible definition
 // is read in part.
 func New(defs []tools.Definition) *Index {
-	x := &Index{defs: slices.Clone(defs), postings: map[string][]posting{}}
+	x := &Index{language: newLanguage(), defs: slices.Clone(defs), postings: map[string][]posting{}}
 	slices.SortFunc(x.defs, func(a, b tools.Definition) int { return cmp.Compare(a.Name, b.Name) })
 	counts := make([][fields]map[string]int, len(x.defs))
 	var total [fields]float64
-	known := stemmer{}
+	known, weights := map[string]string{}, weights()
 	for i, def := range x.defs {
 		for field, text := range texts(def) {
 			counts[i][field] = map[string]int{}
-			for _, word := range known.words(text) {
+			for _, word := range x.language.words(text, known) {
 				counts[i][field][word]++
 				total[field]++
 			}
@@ -162,17 +165,17 @@ const maxTerms = 32
 func (x *Index) terms(query string) []term {
 	var out []term
 	seen := map[string]bool{}
-	for _, word := range (stemmer{}).words(cut(query, maxQuery)) {
+	for _, word := range x.language.words(cut(query, maxQuery), map[string]string{}) {
 		if seen[word] || len(out) == maxTerms {
 			continue
 		}
 		seen[word] = true
 		worth := 1.0
-		if vague[word] {
+		if x.language.vague[word] {
 			worth = ifVague
 		}
 		t := term{{word, worth}}
-		for _, other := range synonyms[word] {
+		for _, other := range x.language.synonyms[word] {
 			t = append(t, alternative{other, worth * asSynonym})
 		}
 		if _, known := x.postings[word]; !known && len(t) == 1 {

@@ -137,29 +137,60 @@ func cut(s string, limit int) string {
 	return s[:limit]
 }
 
-// A stemmer knows the stems of words that it has seen: many tools have the same.
-type stemmer map[string]string
+// A language is what is known of the words of definitions and queries. It does not
+// change.
+type language struct {
+	stop, vague map[string]bool
+	synonyms    map[string][]string
+}
+
+func newLanguage() *language {
+	known := map[string]string{}
+	l := &language{stop: map[string]bool{}, vague: map[string]bool{}, synonyms: map[string][]string{}}
+	for word := range strings.FieldsSeq(stopWords) {
+		l.stop[word] = true
+	}
+	for word := range strings.FieldsSeq(vagueWords) {
+		l.vague[stem(word, known)] = true
+	}
+	for line := range strings.Lines(synonymWords) {
+		var group []string
+		for word := range strings.FieldsSeq(line) {
+			if s := stem(word, known); !slices.Contains(group, s) {
+				group = append(group, s)
+			}
+		}
+		for _, s := range group {
+			for _, other := range group {
+				if other != s && !slices.Contains(l.synonyms[s], other) {
+					l.synonyms[s] = append(l.synonyms[s], other)
+				}
+			}
+		}
+	}
+	return l
+}
 
 // words are the stems of a text, in its order, without those that are in every
-// text.
-func (s stemmer) words(text string) []string {
+// text. known are stems that were found before; many tools have the same.
+func (l *language) words(text string, known map[string]string) []string {
 	var out []string
 	for _, word := range split(text) {
-		if !stop[word] {
-			out = append(out, s.stem(word))
+		if !l.stop[word] {
+			out = append(out, stem(word, known))
 		}
 	}
 	return out
 }
 
-func (s stemmer) stem(word string) string {
+func stem(word string, known map[string]string) string {
 	if len(word) < 3 || !isLetters(word) {
 		return word
 	}
-	stem, known := s[word]
-	if !known {
+	stem, ok := known[word]
+	if !ok {
 		stem = english.Stem(word, true)
-		s[word] = stem
+		known[word] = stem
 	}
 	return stem
 }
@@ -206,17 +237,3 @@ func split(text string) []string {
 	end()
 	return out
 }
-
-func set(words string) map[string]bool {
-	out := map[string]bool{}
-	for word := range strings.FieldsSeq(words) {
-		out[word] = true
-	}
-	return out
-}
-
-// stop are words that say nothing of a tool.
-var stop = set(`a an the this that these those it its and or but if of to in on at by for from with without into
-	as is are was were be been being do does did can could will would should may might must i me my we our you your
-	he she they them their there here which who what when where how why not no nor so than then too very just
-	please want need like use using used via tool tools mcp such any some other each per`)
