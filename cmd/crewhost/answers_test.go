@@ -124,7 +124,6 @@ func TestStreamedCalls(t *testing.T) {
 			part(`{"index":1,"id":"y","function":{"name":"file_read","arguments":`+b+`}}`)),
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			v := newVendor(t, calls, answer)
 			code, stdout, stderr := v.ask(t, "--stream")
 			if code != exitOK || strings.TrimSpace(stdout) != "Ebb, then flood." {
@@ -147,7 +146,6 @@ func TestStreamedCalls(t *testing.T) {
 		})
 	}
 	t.Run("arguments behind their end", func(t *testing.T) {
-		t.Parallel()
 		v := newVendor(t, streamed("tool_calls",
 			part(`{"index":0,"id":"x","function":{"name":"file_read","arguments":`+a+`}}`), part(`{"index":0,"function":{"arguments":`+b+`}}`))+done)
 		code, stdout, stderr := v.ask(t, "--stream")
@@ -183,7 +181,6 @@ func TestAnswersWithoutText(t *testing.T) {
 		}, exitFailed, "", "(empty_answer)"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			code, stdout, stderr := newVendor(t, tt.answers...).ask(t)
 			if code != tt.code || strings.TrimSpace(stdout) != tt.stdout || !strings.Contains(stderr, tt.stderr) || strings.Contains(stdout+stderr, "hidden") {
 				t.Errorf("exit code %d, %q:\n%s", code, stdout, stderr)

@@ -32,11 +32,11 @@ const crewsDir = "../../testdata/crews"
 //	go test ./cmd/crewhost -run TestCrews -update
 //
 // A new crew needs a want.txtar with no more than the lines before the first file:
-// the command line, what a person answers, and the exit code.
+// the command line, what a person answers, and the exit code. The runs are not
+// parallel: the library that reads the flags writes to variables of its own.
 func TestCrews(t *testing.T) {
 	for _, name := range crewNames(t) {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			s := readSample(t, name)
 			s.checkTapes(t)
 			warnings, text, events := s.judge(t), s.run(t), s.watch(t)
