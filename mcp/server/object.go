@@ -31,7 +31,26 @@ func (o *object) value(name string, value any) {
 	o.b = append(o.b, encode(value)...)
 }
 
-func (o *object) text(name, value string) { o.value(name, value) }
+func (o *object) text(name, value string) {
+	if !isPlain(value) {
+		o.value(name, value)
+		return
+	}
+	o.name(name)
+	o.b = append(o.b, '"')
+	o.b = append(o.b, value...)
+	o.b = append(o.b, '"')
+}
+
+// isPlain reports whether a text is in JSON as it is.
+func isPlain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
+}
 
 func (o *object) textIf(name, value string) {
 	if value != "" {
