@@ -101,7 +101,7 @@ func (h *Host) judgeKnowledge(c *crew.Crew) (issues, warnings crew.Issues) {
 		fail(c.RAG.Pos, "rag: "+err.Error(), "")
 		return issues, warnings
 	}
-	defer files.Close()
+	defer func() { _ = files.Close() }()
 	for _, collection := range c.RAG.Collections {
 		at := "rag.collections." + collection.Name
 		if !slices.Contains(knowledge.Strategies(), strings.ToLower(collection.Strategy)) {

@@ -134,7 +134,7 @@ func (r *recollection) openLibrary(ctx context.Context, h *Host, embed index.Emb
 	if err != nil {
 		return err
 	}
-	defer files.Close()
+	defer func() { _ = files.Close() }()
 	collections, err := h.collections(r.crew, files)
 	if err != nil {
 		return err

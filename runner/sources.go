@@ -161,7 +161,7 @@ func (f source) check() error {
 	if err != nil {
 		return plain(err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	head := make([]byte, 8<<10)
 	n, err := io.ReadFull(file, head)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -176,7 +176,7 @@ func (f source) read(limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, plain(err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	data, err := io.ReadAll(io.LimitReader(file, limit+1))
 	switch {
 	case err != nil:

@@ -300,7 +300,7 @@ func (f *File) Rows(ctx context.Context, each func(scan func(...any) error) erro
 	if err != nil {
 		return f.explain(err)
 	}
-	defer rows.Close()
+	defer func() { _ = rows.Close() }() // Err tells what went wrong
 	for rows.Next() {
 		if err := each(rows.Scan); err != nil {
 			return f.explain(err)
@@ -324,7 +324,7 @@ func (f *File) Update(ctx context.Context, do func(*Tx) error) error {
 
 // Tx is a change of a file. It is used within [File.Update] alone.
 type Tx struct {
-	ctx context.Context // of the Update that it lives in
+	ctx context.Context //nolint:containedctx // a change lives for one Update
 	tx  *sql.Tx
 }
 

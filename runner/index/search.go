@@ -159,7 +159,7 @@ func (f *File) byWords(ctx context.Context, q Query) ([]found, error) {
 	if err != nil {
 		return nil, f.explain(err)
 	}
-	defer holders.Close()
+	defer func() { _ = holders.Close() }()
 	all, wanted := 0.0, "["+strings.Join(ids, ",")+"]"
 	for _, t := range terms {
 		var have float64

@@ -12,11 +12,8 @@ const (
 	Fixed     = "fixed"     // at words, whatever stands there
 )
 
-// Strategies are the names of all strategies.
-var strategies = []string{Recursive, Fixed}
-
 // Strategies returns the names of all strategies.
-func Strategies() []string { return append([]string{}, strategies...) }
+func Strategies() []string { return []string{Recursive, Fixed} }
 
 // Chunking is how a text is cut up.
 type Chunking struct {
@@ -74,9 +71,9 @@ func (c Chunking) Cut(text string) []Chunk {
 	c.Overlap = min(max(c.Overlap, 0), c.MaxTokens-1)
 	cut := &cutter{text: text, most: 4 * c.MaxTokens}
 	if c.Strategy == Fixed {
-		cut.split(span{0, len(text)}, len(separators)-1)
+		cut.split(span{0, len(text)}, afterWord)
 	} else {
-		cut.split(span{0, len(text)}, 0)
+		cut.split(span{0, len(text)}, beforeHeading)
 	}
 	var chunks []Chunk
 	line, at := 1, 0 // of the last chunk's beginning
@@ -99,37 +96,51 @@ func (c Chunking) Cut(text string) []Chunk {
 	return chunks
 }
 
-// separators say where a text may be cut, the best places first: each returns the
-// place after the next one in a text, or -1. The last of them is a word's end.
-var separators = []func(string) int{
-	func(s string) int { // before a heading
-		if i := strings.Index(s, "\n#"); i >= 0 {
-			return i + 1
-		}
-		return -1
-	},
-	func(s string) int { // after a blank line
-		if i := strings.Index(s, "\n\n"); i >= 0 {
+// The levels at which a text may be cut, the best places first.
+const (
+	beforeHeading = iota
+	afterParagraph
+	afterLine
+	afterSentence
+	afterWord
+	anywhere
+)
+
+// next returns the place after the next one in a text where it may be cut, 0 where
+// there is none.
+func next(level int, text string) int {
+	switch level {
+	case beforeHeading:
+		return strings.Index(text, "\n#") + 1
+	case afterParagraph:
+		if i := strings.Index(text, "\n\n"); i >= 0 {
 			return i + 2
 		}
-		return -1
-	},
-	func(s string) int { return strings.IndexByte(s, '\n') + 1 },
-	func(s string) int { // after a sentence
-		for i, r := range s {
-			end := i + utf8.RuneLen(r)
-			switch r {
-			case '。', '！', '？':
-				return end
-			case '.', '!', '?':
-				if end < len(s) && s[end] == ' ' {
-					return end + 1
-				}
+	case afterLine:
+		return strings.IndexByte(text, '\n') + 1
+	case afterSentence:
+		return sentence(text)
+	case afterWord:
+		return strings.IndexAny(text, " \t\n") + 1
+	}
+	return 0
+}
+
+// sentence returns the place after the first sentence of a text that is not its
+// last, or 0.
+func sentence(text string) int {
+	for i, r := range text {
+		end := i + utf8.RuneLen(r)
+		switch r {
+		case '。', '！', '？':
+			return end
+		case '.', '!', '?':
+			if end < len(text) && text[end] == ' ' {
+				return end + 1
 			}
 		}
-		return -1
-	},
-	func(s string) int { return strings.IndexAny(s, " \t\n") + 1 },
+	}
+	return 0
 }
 
 // cutter cuts one text.
@@ -142,11 +153,11 @@ type cutter struct {
 // split cuts a span into pieces that are small enough, at the places of a level,
 // and what is too large still at those of the next.
 func (c *cutter) split(s span, level int) {
-	if quarters(c.text[s.from:s.to]) <= c.most && level < len(separators)-1 {
+	if quarters(c.text[s.from:s.to]) <= c.most && level < afterWord {
 		c.piece(s)
 		return
 	}
-	if level == len(separators) { // one word: anywhere
+	if level == anywhere { // within a word
 		for s.from < s.to {
 			n := max(fitting(c.text[s.from:s.to], c.most/4), 1)
 			for s.from+n < s.to && !utf8.RuneStart(c.text[s.from+n]) {
@@ -158,8 +169,8 @@ func (c *cutter) split(s span, level int) {
 		return
 	}
 	for s.from < s.to {
-		n := separators[level](c.text[s.from:s.to])
-		if n <= 0 {
+		n := next(level, c.text[s.from:s.to])
+		if n == 0 {
 			n = s.to - s.from
 		}
 		part := span{s.from, s.from + n}

@@ -24,30 +24,45 @@ const (
 	HTML     Format = "html"
 )
 
-// formats are the formats by the ends of names. Text in other clothes is text.
-var formats = map[string]Format{
-	".md": Markdown, ".markdown": Markdown,
-	".csv": CSV, ".tsv": TSV,
-	".json": JSON, ".jsonl": JSON, ".ndjson": JSON,
-	".html": HTML, ".htm": HTML, ".xhtml": HTML,
-}
-
-// FormatOf is the format that a document's name says; [Plain] where it says none.
+// FormatOf is the format that a document's name says; [Plain], which text in other
+// clothes is as well, where it says none.
 func FormatOf(name string) Format {
-	if f, ok := formats[strings.ToLower(path.Ext(name))]; ok {
-		return f
+	switch strings.ToLower(path.Ext(name)) {
+	case ".md", ".markdown":
+		return Markdown
+	case ".csv":
+		return CSV
+	case ".tsv":
+		return TSV
+	case ".json", ".jsonl", ".ndjson":
+		return JSON
+	case ".html", ".htm", ".xhtml":
+		return HTML
 	}
 	return Plain
 }
 
-// binary are the names of formats whose documents are no text.
-var binary = map[string]string{
-	".pdf": "PDF", ".doc": "Word", ".docx": "Word", ".odt": "OpenDocument", ".rtf": "RTF", ".epub": "EPUB",
-	".xls": "Excel", ".xlsx": "Excel", ".ods": "OpenDocument", ".ppt": "PowerPoint", ".pptx": "PowerPoint", ".odp": "OpenDocument",
-	".png": "image", ".jpg": "image", ".jpeg": "image", ".gif": "image", ".webp": "image", ".bmp": "image", ".tif": "image", ".tiff": "image", ".ico": "image",
-	".zip": "archive", ".gz": "archive", ".tar": "archive", ".7z": "archive", ".bz2": "archive", ".xz": "archive", ".zst": "archive", ".jar": "archive",
-	".mp3": "sound", ".wav": "sound", ".mp4": "video", ".mov": "video", ".webm": "video",
-	".parquet": "Parquet", ".sqlite": "SQLite", ".db": "database", ".exe": "program", ".dll": "program", ".so": "program",
+// binary says what documents of a name that ends so are, if they are no text.
+func binary(ext string) string {
+	switch ext {
+	case ".pdf":
+		return "PDF"
+	case ".doc", ".docx", ".xls", ".xlsx", ".ppt", ".pptx", ".odt", ".ods", ".odp", ".rtf":
+		return "of an office program"
+	case ".epub":
+		return "EPUB"
+	case ".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".ico":
+		return "of images"
+	case ".mp3", ".wav", ".mp4", ".mov", ".webm":
+		return "of sound or film"
+	case ".zip", ".gz", ".tar", ".tgz", ".7z", ".bz2", ".xz", ".zst", ".jar":
+		return "of archives"
+	case ".parquet", ".sqlite", ".db":
+		return "of databases"
+	case ".exe", ".dll", ".so", ".wasm":
+		return "of programs"
+	}
+	return ""
 }
 
 // ErrNotText is a document that is no text.
@@ -57,7 +72,7 @@ var ErrNotText = errors.New("it is no text in UTF-8")
 // bytes of its content; nil where it can.
 func NotText(name string, head []byte) error {
 	ext := strings.ToLower(path.Ext(name))
-	if what, ok := binary[ext]; ok {
+	if what := binary(ext); what != "" {
 		return fmt.Errorf("%w: %s is a format (%s) that is not read; export it as text, markdown, csv, json or html", ErrNotText, ext, what)
 	}
 	if bytes.IndexByte(head, 0) >= 0 || !utf8.Valid(wholeRunes(head)) {
