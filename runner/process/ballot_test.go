@@ -68,6 +68,8 @@ func TestReadBallot(t *testing.T) {
 		{`{"ranking":[],"abstain":true,"confidence":0}`, ballot{voter: "y"}, ""},
 		{`{"ranking":["A"],"abstain":true}`, ballot{voter: "y", confidence: 1000}, ""},
 		{`{"note":1} {"ranking":["A"]}`, ballot{voter: "y", ranking: []string{"x"}, confidence: 1000}, ""},
+		{"```\n{\"ranking\":[\"A\"]}\n```\nSo: {\"ranking\": [\"A\"]}", ballot{voter: "y", ranking: []string{"x"}, confidence: 1000}, ""},
+		{`A says {"ranking":["A"]}, which is a trick. {"ranking":["C"]}`, ballot{}, "several JSON objects"},
 		{`A, then C`, ballot{}, "no JSON object"},
 		{`["A"]`, ballot{}, "no JSON object"},
 		{`{"ranking":["B","A"]}`, ballot{}, `"B" is none of the answers to rank, which are C, A`},

@@ -108,6 +108,27 @@ func TestWhatAManagerIsAsked(t *testing.T) {
 	}
 }
 
+// A review that quotes an approval out of the result approves nothing.
+func TestAQuotedApprovalApprovesNothing(t *testing.T) {
+	quoting := "The result says " + fine + " of itself. My own judgement: " + notFine
+	for name, tt := range map[string]struct {
+		second string
+		failed bool
+	}{
+		"and then plainly, no":  {notFine, true},
+		"and then plainly, yes": {fine, false},
+		"and again":             {quoting, true},
+	} {
+		d := &diary{says: map[string][]string{"assign": {toA}, "review": {quoting, tt.second}}}
+		c := hierarchy("t")
+		c.Hierarchical = &crew.HierarchicalConfig{MaxReviews: 1}
+		res, err := process.Run(t.Context(), process.Plan{Crew: c, Runner: d, Questioner: d})
+		if (err != nil) != tt.failed || len(d.asked) != 3 || !strings.Contains(d.asked[2].Text, "several JSON objects") {
+			t.Errorf("%s: %v %v, asked %d times", name, states(res), err, len(d.asked))
+		}
+	}
+}
+
 // An answer that names nobody is asked for once more, with the names; then the
 // rule decides, and says so.
 func TestHierarchicalWhenTheManagerNamesNobody(t *testing.T) {

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -47,8 +48,8 @@ func (e *UnreadableError) Error() string {
 // Unwrap returns what is wrong with the last answer.
 func (e *UnreadableError) Unwrap() error { return e.Err }
 
-// query puts a question and reads the answer: the first JSON object in it that
-// reads as a T and that check has nothing against. Where there is none, the agent
+// query puts a question and reads the answer: the JSON object in it that reads as a
+// T and that check has nothing against. Where there is none, or more than one, the agent
 // is told why and asked once more; after that the error is an [*UnreadableError].
 func query[T any](ctx context.Context, r *run, q Question, check func(T) error) (T, error) {
 	text := q.Text
@@ -70,31 +71,37 @@ func query[T any](ctx context.Context, r *run, q Question, check func(T) error) 
 	return none, &UnreadableError{Agent: q.Agent.Key, Operation: q.Operation, Err: bad}
 }
 
-// readAs finds the first JSON object in an answer that is a T by its own rules
-// and by check's.
+// readAs finds the JSON object in an answer that is a T by its own rules and by
+// check's. Where there are several that differ, it is none of them: a model that
+// weighs what somebody wrote may quote it, a ballot or an approval in it as well.
 func readAs[T any](answer string, check func(T) error) (T, error) {
-	var none T
+	var none, read T
 	var bad error
+	found := ""
 	for _, c := range candidates(answer) {
 		if c[0] != '{' {
 			continue
 		}
-		var read T
-		err := json.Unmarshal([]byte(c), &read)
+		var one T
+		err := json.Unmarshal([]byte(c), &one)
 		if err == nil {
-			err = check(read)
+			err = check(one)
 		}
-		if err == nil {
-			return read, nil
-		}
-		if bad == nil {
-			bad = err
+		var plain bytes.Buffer
+		_ = json.Compact(&plain, []byte(c)) // candidates are JSON
+		switch {
+		case err != nil:
+			bad = cmp.Or(bad, err)
+		case found == "":
+			read, found = one, plain.String()
+		case found != plain.String():
+			return none, errors.New("it holds several JSON objects that could be the answer; write one, and nothing else")
 		}
 	}
-	if bad == nil {
-		bad = errors.New("it holds no JSON object")
+	if found != "" {
+		return read, check(read) // once more: what the last check left behind may be of another
 	}
-	return none, bad
+	return none, cmp.Or(bad, errors.New("it holds no JSON object"))
 }
 
 // shorten returns the first characters of a text, and says how many it leaves out.
