@@ -24,7 +24,7 @@ func autonomous(ctx context.Context, r *run) error {
 		budget = r.plan.Crew.Autonomous.Budget
 	}
 	m := &meter{limit: budget}
-	if err := m.Spent(r.asked["plan"]); err != nil {
+	if err := m.Spent(r.drawn); err != nil {
 		return err
 	}
 	r.budget = m

@@ -423,13 +423,21 @@ func TestThePlannersQuestionIsBounded(t *testing.T) {
 
 // A plan that was made before the first task is paid from the budget as well.
 func TestAPlanDrawsOnTheBudget(t *testing.T) {
-	d := &diary{says: map[string][]string{"assign": {takeA}}}
-	c := autonomousOf(func(b *crew.Budget) { b.Tokens = 100 }, "a")
-	c.Planning = true
-	asked := &answers{texts: []string{`{"plan":[{"task":"a","steps":"look"}]}`}}
-	res, err := process.Run(t.Context(), process.Plan{Crew: c, Runner: d, Questioner: asked})
-	var budget *process.BudgetError
-	if !errors.As(err, &budget) || budget.Axis != "tokens" || len(d.tasks) != 0 || res.Tasks[0].State != process.NotRun {
-		t.Errorf("%v, %+v", err, res.Tasks)
+	for name, tt := range map[string]struct {
+		usage  llm.Usage
+		tokens int
+	}{
+		"measured":  {llm.Usage{Input: 100, Output: 10, Measured: true}, 100},
+		"estimated": {llm.Usage{}, 50}, // of a question of some hundred bytes
+	} {
+		d := &diary{says: map[string][]string{"assign": {takeA}}}
+		c := autonomousOf(func(b *crew.Budget) { b.Tokens = tt.tokens }, "a")
+		c.Planning = true
+		asked := &answers{texts: []string{`{"plan":[{"task":"a","steps":"look"}]}`}, usage: &tt.usage}
+		res, err := process.Run(t.Context(), process.Plan{Crew: c, Runner: d, Questioner: asked})
+		var budget *process.BudgetError
+		if !errors.As(err, &budget) || budget.Axis != "tokens" || len(d.tasks) != 0 || res.Tasks[0].State != process.NotRun {
+			t.Errorf("%s: %v, %+v", name, err, res.Tasks)
+		}
 	}
 }

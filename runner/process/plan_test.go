@@ -22,6 +22,7 @@ import (
 type answers struct {
 	texts []string
 	err   error
+	usage *llm.Usage // of each; nil: some
 	asked []process.Question
 }
 
@@ -32,7 +33,11 @@ func (a *answers) Ask(_ context.Context, q process.Question) (process.Answer, er
 	}
 	text := a.texts[0]
 	a.texts = a.texts[1:]
-	return process.Answer{Text: text, Usage: llm.Usage{Input: 100, Output: 10, Measured: true}, Turns: 1}, nil
+	usage := llm.Usage{Input: 100, Output: 10, Measured: true}
+	if a.usage != nil {
+		usage = *a.usage
+	}
+	return process.Answer{Text: text, Usage: usage, Turns: 1}, nil
 }
 
 // A crew with planning is planned in one question before its first task, and each

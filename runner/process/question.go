@@ -17,17 +17,18 @@ func (r *run) ask(ctx context.Context, q Question) (Answer, error) {
 		return Answer{}, fmt.Errorf("asking agent %q: the plan has no questioner", q.Agent.Key)
 	}
 	answer, err := r.plan.Questioner.Ask(ctx, q)
+	used := answer.Usage
+	if !used.Measured {
+		used = llm.Usage{Input: llm.EstimateTokens(len(q.Text)), Output: llm.EstimateTokens(len(answer.Text))}
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.asked == nil {
 		r.asked = make(map[string]llm.Usage)
 	}
 	r.asked[q.Operation] = r.asked[q.Operation].Add(answer.Usage)
+	r.drawn = r.drawn.Add(used)
 	if r.budget != nil {
-		used := answer.Usage
-		if !used.Measured {
-			used = llm.Usage{Input: llm.EstimateTokens(len(q.Text)), Output: llm.EstimateTokens(len(answer.Text))}
-		}
 		err = cmp.Or(r.budget.Spent(used), err)
 	}
 	return answer, err

@@ -21,6 +21,7 @@ type run struct {
 
 	mu    sync.Mutex
 	asked map[string]llm.Usage // what questions cost, by operation
+	drawn llm.Usage            // all of it, reckoned where nobody measured it
 }
 
 func newRun(plan Plan, order []*crew.Task) *run {
