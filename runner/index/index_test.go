@@ -172,6 +172,26 @@ func TestDrop(t *testing.T) {
 	}
 }
 
+// A change that is given up in the middle leaves the rest as it is, in memory too.
+func TestAChangeThatIsGivenUp(t *testing.T) {
+	f := open(t, "")
+	if err := add(t.Context(), f, "tides"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	err := f.Update(ctx, func(tx *index.Tx) error {
+		cancel()
+		return tx.Exec("INSERT INTO entry (text) VALUES ('x')")
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	hits, err := f.Search(t.Context(), index.Query{Text: "tides", Top: 5})
+	if diff := cmp.Diff([]int64{1}, ids(hits)); diff != "" || err != nil {
+		t.Error(err, diff)
+	}
+}
+
 // An error in the middle of a change leaves nothing of it.
 func TestAChangeIsWhole(t *testing.T) {
 	f := open(t, filepath.Join(t.TempDir(), "a.db"))

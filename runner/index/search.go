@@ -138,6 +138,7 @@ func (f *File) byWords(ctx context.Context, q Query) ([]found, error) {
 	var ranking []found
 	places := map[int64]int{}
 	var ids []string
+	// The plus has SQLite look for the words once, and not in each entry by itself.
 	err := f.Rows(ctx, func(scan func(...any) error) error {
 		var id int64
 		if err := scan(&id); err != nil {
@@ -146,7 +147,7 @@ func (f *File) byWords(ctx context.Context, q Query) ([]found, error) {
 		places[id] = len(ranking)
 		ranking, ids = append(ranking, found{id: id}), append(ids, strconv.FormatInt(id, 10))
 		return nil
-	}, "SELECT rowid FROM words WHERE words MATCH ? AND rowid IN (SELECT id FROM entry WHERE "+q.Where+
+	}, "SELECT rowid FROM words WHERE words MATCH ? AND +rowid IN (SELECT id FROM entry WHERE "+q.Where+
 		") ORDER BY bm25(words), rowid LIMIT ?", slices.Concat([]any{match(terms)}, q.Args, []any{candidates})...)
 	if err != nil || len(ranking) == 0 {
 		return nil, err

@@ -344,7 +344,7 @@ func BenchmarkFind(b *testing.B) {
 	}
 	defer l.Close()
 	docs := shelf{}
-	for i := range 100 {
+	for i := range 80 {
 		var text strings.Builder
 		for j := range 1500 {
 			fmt.Fprintf(&text, "Paragraph %d of document %d says that buoy %d lies in the channel.\n\n", j, i, (i*j)%977)
