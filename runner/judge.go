@@ -93,7 +93,7 @@ func unsupported(c *crew.Crew) (warnings crew.Issues) {
 		warnings = append(warnings, crew.Issue{Pos: pos, Code: CodeUnsupported, Message: message})
 	}
 	if len(c.Links) > 0 {
-		without(crew.Pos{File: c.Path}, "links: this version has no hub between crews")
+		without(c.Links[0].To.Pos, "links: this version has no hub between crews")
 	}
 	for _, m := range c.Mounts {
 		if id, _, ok := strings.Cut(m.V, "|"); ok {
