@@ -54,7 +54,7 @@ func (p ClientPerson) Approve(ctx context.Context, r permission.Request, d permi
 	answer, err := elicit(ctx, message, approvalSchema)
 	switch {
 	case errors.Is(err, server.ErrNoClient):
-		return permission.Answer{Allow: p.Headless == permission.Allow, Reason: "the client can't be asked"}, nil
+		return permission.Answer{Allow: p.Headless == permission.Allow, Unasked: true, Reason: "the client can't be asked"}, nil
 	case err != nil:
 		return permission.Answer{}, err
 	}

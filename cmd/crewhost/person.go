@@ -45,9 +45,9 @@ func (p *person) turn(ctx context.Context) (over func(), err error) {
 func (p *person) approver() permission.Approver {
 	switch {
 	case p.mode == "allow":
-		return fixedAnswer{permission.Answer{Allow: true}}
+		return fixedAnswer{permission.Answer{Allow: true, Unasked: true}}
 	case p.mode == "deny":
-		return fixedAnswer{permission.Answer{Reason: "--approve deny"}}
+		return fixedAnswer{deniedByFlag()}
 	case p.console.terminal:
 		return p
 	default:
@@ -55,12 +55,22 @@ func (p *person) approver() permission.Approver {
 	}
 }
 
+// deniedByFlag is the answer of --approve deny.
+func deniedByFlag() permission.Answer {
+	return permission.Answer{Unasked: true, Reason: "nobody is asked: --approve deny"}
+}
+
 // fixedAnswer answers every question alike.
 type fixedAnswer struct{ answer permission.Answer }
 
+// Approve implements [permission.Approver].
 func (f fixedAnswer) Approve(context.Context, permission.Request, permission.Decision) (permission.Answer, error) {
 	return f.answer, nil
 }
+
+// Always implements [permission.Constant]: what will always be refused is known
+// before it is called.
+func (f fixedAnswer) Always() permission.Answer { return f.answer }
 
 // maxShown is how many characters of a call's arguments a person is shown: the
 // beginning, the end, and how many are left out between them.

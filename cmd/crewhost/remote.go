@@ -183,7 +183,7 @@ func (r *remote) Approve(ctx context.Context, q permission.Request, d permission
 	case mode == "allow":
 		return tell(e, permission.Answer{Allow: true}, "", byFlag)
 	case mode == "deny":
-		return tell(e, permission.Answer{Reason: "--approve deny"}, "", byFlag)
+		return tell(e, deniedByFlag(), "", byFlag)
 	}
 	e.Question = &event.Question{Arguments: tools.Truncate(string(q.Arguments), maxShown), Scopes: []string{"once", "run"}}
 	e, c, answered, err := r.ask(ctx, e, event.CommandApproval, func(event.Command) error { return nil })
@@ -193,7 +193,7 @@ func (r *remote) Approve(ctx context.Context, q permission.Request, d permission
 	case !answered && headless:
 		return tell(e, permission.Answer{Allow: true}, "", bySettings)
 	case !answered:
-		return tell(e, permission.Answer{Reason: "nobody can be asked: stdin is closed"}, "", bySettings)
+		return tell(e, permission.Answer{Unasked: true, Reason: errNobodyWatches.Error()}, "", bySettings)
 	}
 	if c.Allow && c.Scope == "run" {
 		r.mu.Lock()

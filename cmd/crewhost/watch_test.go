@@ -219,7 +219,7 @@ func TestApprovalWhenNobodyIsThere(t *testing.T) {
 		{"", []string{"--approve", "allow"}, true, "flag"},
 		{"permissions: { headless: allow }", []string{"--approve", "deny"}, false, "flag"},
 	} {
-		wants := []string{"denied"}
+		wants := []string{"The policy denied"} // no person did
 		if tt.allow {
 			wants = []string{"/out/note.txt"}
 		}

@@ -31,6 +31,8 @@ type Answer struct {
 	Allow bool
 	// Reason is told to the model with a refusal; it may be empty.
 	Reason string
+	// Unasked says that no person was asked, and Reason why.
+	Unasked bool
 }
 
 // Scoped is a tool of the host whose calls each concern one MCP server, which
@@ -59,7 +61,7 @@ type Observation struct {
 	Call     tools.Call
 	Request  Request
 	Decision Decision // the zero Decision where Outcome is Refused
-	Answer   *Answer  // what a person said, where one was asked
+	Answer   *Answer  // what the approver said, where it was asked
 	Outcome  Outcome
 	Err      error         // of Refused and Failed, and of a tool that panicked
 	Took     time.Duration // of the whole, waiting for a person included
@@ -192,8 +194,11 @@ func (g *Guard) settle(ctx context.Context, o *Observation) (refusal string, err
 		return "", err
 	}
 	o.Answer = &answer
-	if answer.Allow {
+	switch {
+	case answer.Allow:
 		return "", nil
+	case answer.Unasked:
+		return fmt.Sprintf("The policy denied this call of the tool %q: it needs a person's approval (%s), and %s.", o.Request.Tool, d.Reason, answer.Reason) + final, nil
 	}
 	text := fmt.Sprintf("A person denied this call of the tool %q, which the policy had asked about (%s).", o.Request.Tool, d.Reason)
 	if answer.Reason != "" {

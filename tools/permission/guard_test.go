@@ -106,6 +106,9 @@ func TestGuardDenialIsForTheModelToRead(t *testing.T) {
 	no := approver(func(context.Context, permission.Request, permission.Decision) (permission.Answer, error) {
 		return permission.Answer{Reason: "not today"}, nil
 	})
+	nobody := approver(func(context.Context, permission.Request, permission.Decision) (permission.Answer, error) {
+		return permission.Answer{Unasked: true, Reason: "stdin is closed"}, nil
+	})
 	deny := []permission.Rule{{Pattern: "shell", Place: "crewhost.yaml:12"}}
 	for _, tt := range []struct {
 		name     string
@@ -116,6 +119,7 @@ func TestGuardDenialIsForTheModelToRead(t *testing.T) {
 		{"by a rule", permission.Config{Deny: deny, Headless: permission.Allow}, nil, []string{"policy denied", `"shell" (crewhost.yaml:12)`}},
 		{"by the default", permission.Config{Default: permission.Deny}, no, []string{"policy denied", "default is deny"}},
 		{"headless R3", permission.Config{Ask: deny}, nil, []string{"policy denied", "nobody can be asked", `"shell" (crewhost.yaml:12)`}},
+		{"by who asks nobody R3", permission.Config{Ask: deny}, nobody, []string{"policy denied", "needs a person's approval", "stdin is closed", `"shell" (crewhost.yaml:12)`}},
 		{"by a person", permission.Config{Ask: deny}, no, []string{"person denied", "not today", `"shell" (crewhost.yaml:12)`}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -131,7 +135,7 @@ func TestGuardDenialIsForTheModelToRead(t *testing.T) {
 					t.Errorf("the text does not hold %q: %s", w, text(res))
 				}
 			}
-			if len(seen) != 1 || seen[0].Outcome != permission.Denied || (seen[0].Answer != nil) != (tt.name == "by a person") {
+			if len(seen) != 1 || seen[0].Outcome != permission.Denied || (seen[0].Answer != nil) != (tt.approver != nil && tt.config.Default == "") {
 				t.Errorf("observed %+v", seen)
 			}
 		})
