@@ -143,7 +143,12 @@ func Open(ctx context.Context, cfg Config) (_ *Host, err error) {
 		OnChange:   told.change,
 		Respondent: cfg.Respondent, Sampler: sampler{h}, Roots: rootsOf(mounts),
 	})
-	if err != nil {
+	var required *mcp.RequiredError
+	switch {
+	case errors.As(err, &required):
+		told.started(nil)
+		return nil, err
+	case err != nil:
 		return nil, err
 	}
 	told.started(h.servers)

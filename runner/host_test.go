@@ -18,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"go.uber.org/goleak"
 
 	"crewhost/config"
@@ -317,10 +319,19 @@ func TestRequiredServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = runner.Open(t.Context(), runner.Config{Settings: settings, Environ: environ})
+	var startup []event.State
+	events := event.NewStream("test", time.Now, eventtest.Sink(t), func(e event.Event) {
+		if e.Kind == event.MCPStartup {
+			startup = append(startup, *e.State)
+		}
+	})
+	_, err = runner.Open(t.Context(), runner.Config{Settings: settings, Environ: environ, Events: events})
 	var required *mcp.RequiredError
 	if !errors.As(err, &required) || len(required.Failed) != 1 || !strings.Contains(err.Error(), `"bad"`) {
 		t.Errorf("error %v", err)
+	}
+	if diff := cmp.Diff([]event.State{{Servers: 2, Connected: 1, Failed: 1}}, startup); diff != "" {
+		t.Error(diff)
 	}
 }
 

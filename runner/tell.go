@@ -19,25 +19,33 @@ type teller struct {
 	began  time.Time
 
 	mu       sync.Mutex
+	state    event.State   // of the startup
 	sessions *mcp.Sessions // nil: the startup is not over
 }
 
 // report tells of a server that was connected or has failed.
-func (t *teller) report(r mcp.ServerReport) { t.events.Emit(serverEvent(r, "")) }
+func (t *teller) report(r mcp.ServerReport) {
+	t.mu.Lock()
+	t.state.Servers++
+	if r.State == mcp.StateConnected {
+		t.state.Connected++
+	} else {
+		t.state.Failed++
+	}
+	t.mu.Unlock()
+	t.events.Emit(serverEvent(r, ""))
+}
 
-// started tells that the startup is over.
+// started tells that the startup is over; sessions are nil where it has failed
+// for want of a server, and none offers anything then.
 func (t *teller) started(sessions *mcp.Sessions) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.sessions = sessions
-	state := event.State{}
-	for _, r := range sessions.Reports() {
-		state.Servers++
-		if r.State == mcp.StateConnected {
-			state.Connected++
+	state := t.state
+	if sessions != nil {
+		for _, r := range sessions.Reports() {
 			state.Offered += len(r.Tools)
-		} else {
-			state.Failed++
 		}
 	}
 	t.events.Emit(event.Event{Kind: event.MCPStartup, State: &state, DurationMS: time.Since(t.began).Milliseconds()})
