@@ -4,7 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"crewhost/config"
 	"crewhost/crew"
+	"crewhost/mcp"
 )
 
 // A pattern for URIs: * stops at a slash, ** does not, all else is itself.
@@ -25,6 +27,34 @@ func TestMatches(t *testing.T) {
 	} {
 		if got := matches(tt.pattern, tt.uri); got != tt.want {
 			t.Errorf("%s, %q: %t", tt.pattern, tt.uri, got)
+		}
+	}
+}
+
+// R5: a pattern names nothing that a URI with ".." leads to, however it is written,
+// be it made by a template or listed. Who names all of a server has all.
+func TestURIsThatClimb(t *testing.T) {
+	list := mcp.ResourceList{
+		Resources: []mcp.Resource{{URI: "file:///docs/../key"}},
+		Templates: []mcp.ResourceTemplate{{URITemplate: "file:///docs/{+path}"}},
+	}
+	for _, pattern := range []string{"file:///docs/**", "file:///docs/{+path}", ""} {
+		p := passedResources{offers: []config.Offer{{Server: "files", Pattern: pattern}}}
+		for _, uri := range []string{"file:///docs/a", "file:///docs/a/b..c", "file:///docs/...", "file:///docs/%41"} {
+			if !p.offered("files", list, uri) {
+				t.Errorf("by %q %s is not served", pattern, uri)
+			}
+		}
+		for _, uri := range []string{
+			"file:///docs/../key", "file:///docs/a/../../key", "file:///docs/%2e%2E/key", "file:///docs/..%2Fkey",
+			"file:///docs/%252e%252e/key", "file:///docs/..%5Ckey", "file:///docs/a;../../key", "file:///docs/%2e%2e/%zz",
+		} {
+			if got := p.offered("files", list, uri); got && pattern != "" {
+				t.Errorf("by %q %s is served", pattern, uri)
+			}
+		}
+		if pattern == "" && !p.offered("files", list, "file:///docs/../key") {
+			t.Error("all of a server is not served")
 		}
 	}
 }

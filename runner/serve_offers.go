@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -62,7 +63,7 @@ type passedResources struct {
 // named reports whether a resource of a server is one that an offer names.
 func (p *passedResources) named(server, uri string) bool {
 	return slices.ContainsFunc(p.offers, func(o config.Offer) bool {
-		return o.Server == server && (o.Pattern == "" || matches(o.Pattern, uri))
+		return o.Server == server && (o.Pattern == "" || !climbs(uri) && matches(o.Pattern, uri))
 	})
 }
 
@@ -71,6 +72,24 @@ func (p *passedResources) namedTemplate(server, template string) bool {
 	return slices.ContainsFunc(p.offers, func(o config.Offer) bool {
 		return o.Server == server && (o.Pattern == "" || o.Pattern == template || matches(o.Pattern, template))
 	})
+}
+
+// climbs reports whether a URI, in whatever way it is escaped, has a part "..", by
+// which it may lead out of what a pattern seems to name.
+func climbs(uri string) bool {
+	for range 3 { // some servers take escapes away more than once
+		for _, part := range strings.FieldsFunc(uri, func(r rune) bool { return strings.ContainsRune(`/\?#&=;:`, r) }) {
+			if strings.TrimSpace(part) == ".." {
+				return true
+			}
+		}
+		plain, err := url.PathUnescape(uri)
+		if err != nil {
+			return strings.Contains(uri, "..") // it is no URI, and read by guessing
+		}
+		uri = plain
+	}
+	return false
 }
 
 // matches compares a URI with a pattern, in which * is anything but a slash and
@@ -183,7 +202,7 @@ func (p *passedResources) offered(name string, list mcp.ResourceList, uri string
 		return true
 	}
 	return slices.ContainsFunc(list.Templates, func(t mcp.ResourceTemplate) bool {
-		if !named && !p.namedTemplate(name, t.URITemplate) {
+		if !named && (climbs(uri) || !p.namedTemplate(name, t.URITemplate)) {
 			return false
 		}
 		template, err := uritemplate.New(t.URITemplate)
