@@ -133,6 +133,7 @@ func (p *probing) connect(ctx context.Context, version string) (*sdk.ClientSessi
 				}
 				return next(context.WithValue(ctx, exchangeKey{}, &p.ex), method, req)
 			}
+			counted(ctx, req)
 			if conn := p.conn.Load(); conn != nil {
 				return p.session.carry(ctx, conn, next, method, req)
 			}

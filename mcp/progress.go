@@ -67,12 +67,8 @@ func (s *session) follow(ctx context.Context, tool string, call tools.Call) (_ c
 	}
 }
 
-// labelled has a call ask for its progress, if it is followed, and say through how
-// many hosts it came, if it did.
+// labelled has a call ask for its progress, if it is followed.
 func labelled(ctx context.Context, params *sdk.CallToolParams) *sdk.CallToolParams {
-	if n := tools.Hops(ctx); n > 0 {
-		params.Meta = sdk.Meta{tools.HopsKey: n}
-	}
 	if token, ok := ctx.Value(tokenKey{}).(int64); ok {
 		params.SetProgressToken(token)
 	}

@@ -120,3 +120,18 @@ type pageParams struct {
 	sdk.ParamsBase
 	Cursor *string `json:"cursor,omitempty"`
 }
+
+// counted has a request say through how many hosts it came, if it did.
+func counted(ctx context.Context, req sdk.Request) {
+	hosts := tools.Hops(ctx)
+	if hosts == 0 {
+		return
+	}
+	switch params := req.GetParams(); {
+	case params == nil:
+	case params.GetMeta() == nil:
+		params.SetMeta(sdk.Meta{tools.HopsKey: hosts})
+	default:
+		params.GetMeta()[tools.HopsKey] = hosts
+	}
+}

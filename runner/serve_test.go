@@ -567,12 +567,12 @@ func TestCallsDoNotGoRoundForEver(t *testing.T) {
 		t.Run(era, func(t *testing.T) {
 			inner := open(t, map[string]string{"crewhost.yaml": `
 mcp:
-  servers: { standard: { command: "${SERVER}", args: [mcptest-server, standard, -tools, echo] } }
-  served: { demo: { tools: [echo] } }
+  servers: { standard: { command: "${SERVER}", args: [mcptest-server, standard, -tools, echo, -contents] } }
+  served: { demo: { tools: [echo], resources: [standard], prompts: [standard] } }
 permissions: { default: allow }
 `})
 			middle := open(t, map[string]string{"crewhost.yaml": fmt.Sprintf(`
-mcp: { servers: { inner: { url: %q, protocol: %s } }, served: { demo: { tools: [echo] } } }
+mcp: { servers: { inner: { url: %q, protocol: %s } }, served: { demo: { tools: [echo], resources: [inner], prompts: [inner] } } }
 permissions: { default: allow }
 `, inner.listen(t), era)})
 			outer := behind(t, middle.listen(t), era)
@@ -583,6 +583,15 @@ permissions: { default: allow }
 				}
 				if refused && !strings.Contains(res.Content[0].Text, "servers of each other") {
 					t.Errorf("got %s", res.Content[0].Text)
+				}
+				ctx := tools.WithHops(t.Context(), hops)
+				list, _ := outer.Resources(ctx, "inner")
+				if _, err := outer.ReadResource(ctx, "inner", "notes:///tide"); err != nil != refused || len(list.Resources) == 0 != refused {
+					t.Errorf("after %d hosts: %+v, %v", hops, list, err)
+				}
+				prompts, _ := outer.Prompts(ctx, "inner")
+				if _, err := outer.GetPrompt(ctx, "inner", "greet", map[string]string{"who": "Ada"}); err != nil != refused || len(prompts.Prompts) == 0 != refused {
+					t.Errorf("after %d hosts: %+v, %v", hops, prompts, err)
 				}
 			}
 		})

@@ -2,15 +2,15 @@ package tools
 
 import "context"
 
-// A call that a host passes on to a server may come back to it, where hosts are
-// servers of each other. It therefore carries through how many hosts it came, and
+// What a host passes on to a server may come back to it, where hosts are
+// servers of each other. A request therefore carries through how many hosts it came, and
 // is not passed on for ever.
 
 const (
 	// HopsKey is the member of a request's _meta that holds the number of hosts.
 	HopsKey = "crewhost/hops"
 
-	// MaxHops is through how many hosts a call may come.
+	// MaxHops is through how many hosts a request may come.
 	MaxHops = 8
 )
 

@@ -35,12 +35,10 @@ func (s *Server) callTool(ctx context.Context, x exchange, p *mcp.CallToolParams
 	return s.converse(ctx, x, turn{
 		what: "tools/call " + p.Name, state: p.RequestState, responses: p.InputResponses, token: p.GetProgressToken(),
 	}, func(ctx context.Context) (*answer, error) {
-		hops := hopsOf(p.Meta) + 1
-		if hops > tools.MaxHops {
-			return s.answer(x, renderResult(x, tools.Failure(fmt.Sprintf(
-				"The tool %q was not called: the call came through %d hosts, which looks like hosts that are servers of each other.", p.Name, hops-1))))
+		ctx, err := onward(ctx, p.Meta)
+		if err != nil {
+			return s.answer(x, renderResult(x, tools.Failure(fmt.Sprintf("The tool %q was not called: %v.", p.Name, err))))
 		}
-		ctx = tools.WithHops(ctx, hops)
 		call.Progress = progressOf(ctx)
 		res, refused, err := s.reach(ctx, x, &call)
 		if refused != nil {
@@ -69,10 +67,14 @@ func (s *Server) callTool(ctx context.Context, x exchange, p *mcp.CallToolParams
 	})
 }
 
-// hopsOf is through how many hosts a request says that it came.
-func hopsOf(meta mcp.Meta) int {
-	n, _ := meta[tools.HopsKey].(float64)
-	return int(min(max(n, 0), tools.MaxHops))
+// onward is the context for what is asked of others on behalf of a request. It counts
+// the hosts that the request came through, and there is none where these are too many.
+func onward(ctx context.Context, meta mcp.Meta) (context.Context, error) {
+	hosts, _ := meta[tools.HopsKey].(float64)
+	if hosts >= tools.MaxHops {
+		return nil, errRound
+	}
+	return tools.WithHops(ctx, int(max(hosts, 0))+1), nil
 }
 
 func unknownTool(name string) error { return invalid("unknown tool %q", name) }

@@ -2,8 +2,11 @@ package server
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"crewhost/tools"
 )
 
 var (
@@ -41,5 +44,8 @@ func rpcError(code int64, message string) *jsonrpc.Error {
 func errInternal() *jsonrpc.Error {
 	return rpcError(jsonrpc.CodeInternalError, "internal error")
 }
+
+// errRound is the refusal of what came through [tools.MaxHops] hosts.
+var errRound = rpcError(jsonrpc.CodeInvalidRequest, fmt.Sprintf("it came through %d hosts, which looks like hosts that are servers of each other", tools.MaxHops))
 
 func isNotFound(err error) bool { return errors.Is(err, ErrNotFound) }

@@ -11,9 +11,13 @@ import (
 // This file answers what is about resources, prompts and completion: all of it is
 // asked of the [Config] with each request, and nothing is kept.
 
-func (s *Server) listResources(ctx context.Context, x exchange, cursor string) (*answer, error) {
+func (s *Server) listResources(ctx context.Context, x exchange, p *mcp.ListResourcesParams) (*answer, error) {
 	if s.cfg.Resources == nil {
 		return nil, notServed("resources")
+	}
+	ctx, err := onward(ctx, p.Meta)
+	if err != nil {
+		return nil, err
 	}
 	items, err := s.cfg.Resources.Resources(ctx)
 	if err != nil {
@@ -32,12 +36,16 @@ func (s *Server) listResources(ctx context.Context, x exchange, cursor string) (
 			}
 			return o.end()
 		},
-	}, cursor)
+	}, p.Cursor)
 }
 
-func (s *Server) listTemplates(ctx context.Context, x exchange, cursor string) (*answer, error) {
+func (s *Server) listTemplates(ctx context.Context, x exchange, p *mcp.ListResourceTemplatesParams) (*answer, error) {
 	if s.cfg.Resources == nil {
 		return nil, notServed("resources")
+	}
+	ctx, err := onward(ctx, p.Meta)
+	if err != nil {
+		return nil, err
 	}
 	items, err := s.cfg.Resources.Templates(ctx)
 	if err != nil {
@@ -53,7 +61,7 @@ func (s *Server) listTemplates(ctx context.Context, x exchange, cursor string) (
 			describe(o, t.Title, t.Description, t.MIME)
 			return o.end()
 		},
-	}, cursor)
+	}, p.Cursor)
 }
 
 func describe(o *object, title, description, mime string) {
@@ -69,6 +77,10 @@ func (s *Server) readResource(ctx context.Context, x exchange, p *mcp.ReadResour
 	return s.converse(ctx, x, turn{
 		what: "resources/read " + p.URI, state: p.RequestState, responses: p.InputResponses,
 	}, func(ctx context.Context) (*answer, error) {
+		ctx, err := onward(ctx, p.Meta)
+		if err != nil {
+			return nil, err
+		}
 		contents, err := s.cfg.Resources.Read(ctx, p.URI)
 		switch {
 		case isNotFound(err):
@@ -100,9 +112,13 @@ func noResource(x exchange, uri string) error {
 	return e
 }
 
-func (s *Server) listPrompts(ctx context.Context, x exchange, cursor string) (*answer, error) {
+func (s *Server) listPrompts(ctx context.Context, x exchange, p *mcp.ListPromptsParams) (*answer, error) {
 	if s.cfg.Prompts == nil {
 		return nil, notServed("prompts")
+	}
+	ctx, err := onward(ctx, p.Meta)
+	if err != nil {
+		return nil, err
 	}
 	items, err := s.cfg.Prompts.Prompts(ctx)
 	if err != nil {
@@ -112,7 +128,7 @@ func (s *Server) listPrompts(ctx context.Context, x exchange, cursor string) (*a
 		member: "prompts", items: items,
 		key:    func(p Prompt) string { return p.Name },
 		render: renderPrompt,
-	}, cursor)
+	}, p.Cursor)
 }
 
 func renderPrompt(p Prompt) []byte {
@@ -142,6 +158,10 @@ func (s *Server) getPrompt(ctx context.Context, x exchange, p *mcp.GetPromptPara
 	return s.converse(ctx, x, turn{
 		what: "prompts/get " + p.Name, state: p.RequestState, responses: p.InputResponses,
 	}, func(ctx context.Context) (*answer, error) {
+		ctx, err := onward(ctx, p.Meta)
+		if err != nil {
+			return nil, err
+		}
 		text, err := s.cfg.Prompts.Prompt(ctx, p.Name, p.Arguments)
 		switch {
 		case isNotFound(err):

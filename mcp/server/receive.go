@@ -102,13 +102,13 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		}
 		switch r := req.(type) {
 		case *mcp.ListToolsRequest:
-			return result(s.listTools(asked(r), cursorOf(r.Params)))
+			return result(s.listTools(asked(r), given(r.Params).Cursor))
 		case *mcp.ListResourcesRequest:
-			return result(s.listResources(ctx, asked(r), cursorOf(r.Params)))
+			return result(s.listResources(ctx, asked(r), given(r.Params)))
 		case *mcp.ListResourceTemplatesRequest:
-			return result(s.listTemplates(ctx, asked(r), cursorOf(r.Params)))
+			return result(s.listTemplates(ctx, asked(r), given(r.Params)))
 		case *mcp.ListPromptsRequest:
-			return result(s.listPrompts(ctx, asked(r), cursorOf(r.Params)))
+			return result(s.listPrompts(ctx, asked(r), given(r.Params)))
 		case *mcp.CompleteRequest:
 			return result(s.complete(ctx, asked(r), r.Params))
 		case *mcp.SubscribeRequest:
@@ -130,27 +130,12 @@ func result(a *answer, err error) (mcp.Result, error) {
 	return a, nil
 }
 
-// cursorOf is the cursor of a list's parameters, which may be missing.
-func cursorOf[P *T, T mcp.ListToolsParams | mcp.ListResourcesParams | mcp.ListResourceTemplatesParams | mcp.ListPromptsParams](p P) string {
-	switch p := any(p).(type) {
-	case *mcp.ListToolsParams:
-		if p != nil {
-			return p.Cursor
-		}
-	case *mcp.ListResourcesParams:
-		if p != nil {
-			return p.Cursor
-		}
-	case *mcp.ListResourceTemplatesParams:
-		if p != nil {
-			return p.Cursor
-		}
-	case *mcp.ListPromptsParams:
-		if p != nil {
-			return p.Cursor
-		}
+// given are parameters, which may be missing.
+func given[P any](params *P) *P {
+	if params == nil {
+		return new(P)
 	}
-	return ""
+	return params
 }
 
 func (s *Server) busy() error {
