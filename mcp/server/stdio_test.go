@@ -243,6 +243,24 @@ func TestBothErasOnOneStream(t *testing.T) {
 	}
 }
 
+// An initialize of the modern era, which has none, says nothing of the session.
+func TestModernInitializeLeavesTheSession(t *testing.T) {
+	c := dial(t, serverOf(t, server.Config{}, echo("a")))
+	if m := c.ask(modernLine("1", "initialize", "")); m.Error == nil || m.Error.Code != -32601 {
+		t.Errorf("initialize: %s", m.line)
+	}
+	if m := c.ask(legacyLine("2", "tools/list", "")); m.Error == nil {
+		t.Errorf("without a session: %s", m.line)
+	}
+	if m := c.hello("2025-11-25", "{}"); m.Error != nil {
+		t.Fatalf("hello: %s", m.line)
+	}
+	c.ask(modernLine("3", "initialize", ""))
+	if m := c.ask(legacyLine("4", "tools/list", "")); m.Error != nil {
+		t.Errorf("within a session: %s", m.line)
+	}
+}
+
 // I4: stdio gives the contract that HTTP gives.
 func TestDiscoverIsTheSameEverywhere(t *testing.T) {
 	w := serveHTTP(t, server.HTTPConfig{}, server.Budgets{})

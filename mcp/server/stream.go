@@ -138,7 +138,7 @@ func (st *stream) request(ctx context.Context, req *jsonrpc.Request) error {
 	}
 	st.mu.Lock()
 	st.flying[req.ID] = &flight{lane: l, method: req.Method}
-	st.hello = st.hello || req.Method == initializeMethod
+	st.hello = st.hello || !modern && req.Method == initializeMethod
 	st.mu.Unlock()
 	if !l.deliver(req) { // it is over
 		st.open.Release(1)
@@ -192,8 +192,8 @@ func (st *stream) landed(resp *jsonrpc.Response) *flight {
 	defer st.mu.Unlock()
 	f := st.flying[resp.ID]
 	delete(st.flying, resp.ID)
-	if f != nil && f.method == initializeMethod && resp.Error != nil {
-		st.hello = false
+	if f != nil && f.lane == st.legacy && f.method == initializeMethod && resp.Error != nil {
+		st.hello = false // one of the modern era, which has none, says nothing of the session
 	}
 	return f
 }
