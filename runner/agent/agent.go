@@ -22,7 +22,8 @@
 // shown to the model or run (K27, K69).
 //
 // A model without calls of its own is told in the prompt how to call in its text;
-// such calls are understood from any model, and what only quotes one is none.
+// such calls are understood from any model. What only quotes one is none: in a
+// code fence, or a passage of what the agent was given to read.
 //
 // An agent with allowDelegation gets two more tools, which ask another agent of
 // the crew a question or hand it work. The other one works in a conversation of

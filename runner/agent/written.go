@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -67,6 +68,9 @@ func (r *run) callWritten(ctx context.Context, msg llm.Message, written []textCa
 	for i, w := range written {
 		c := &calls[i]
 		id := r.uniqueID("", i)
+		if r.given(w.wrote) {
+			w.fault = "it stands word for word in what you were given to read, and is taken for a quotation"
+		}
 		if w.fault != "" {
 			c.id, c.about, c.name, c.broken = id, r.events.ID(), w.name, true
 			c.fault = fmt.Sprintf("A call was not run: %s. You wrote: %s", w.fault, excerpt(line(w.wrote, ""), 200))
@@ -90,6 +94,17 @@ func (r *run) callWritten(ctx context.Context, msg llm.Message, written []textCa
 	}
 	r.history.add(msg, resultsOf(calls))
 	return r.wentWrong(calls)
+}
+
+// given reports whether a call as it is written stands in the material of the task:
+// results of tools, outputs of other tasks, sections, variables. Who answers with a
+// passage of that calls nothing, whatever its author meant to have called.
+func (r *run) given(wrote string) bool {
+	in := func(text string) bool { return strings.Contains(text, wrote) }
+	return slices.ContainsFunc(r.history.turns, func(m llm.Message) bool { return m.Role != llm.RoleAssistant && in(m.Text()) }) ||
+		slices.ContainsFunc(r.in.Prior, func(p Prior) bool { return in(p.Text) }) ||
+		slices.ContainsFunc(r.in.Sections, func(s Section) bool { return in(s.Text) }) ||
+		slices.ContainsFunc(slices.Collect(maps.Values(r.in.Inputs)), in)
 }
 
 // resultsOf is the message with the results of calls that were written as text.
