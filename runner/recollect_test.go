@@ -32,7 +32,7 @@ tasks:
   chart: {description: Chart the channel at Brest., expectedOutput: A depth, agent: pilot}
 `
 
-const plainModel = "llm: {provider: openai, model: plain}\npermissions: {allow: [semantic_search, memory_store, rag_search]}\nmemory: {dir: kept}\n"
+const plainModel = "llm: {provider: openai, model: plain}\npermissions: {allow: [memory_store]}\nmemory: {dir: kept}\n"
 
 // prompt has a check see what a task's first message is.
 func prompt(holds, lacks []string) func(llm.Request) error {

@@ -80,7 +80,8 @@ func mountsOf(cfg Config) ([]mount.Mount, strict.Issues) {
 // base of the mounts, and so must the policy. Where the default is to ask,
 // human_input is allowed: it is a question to a person already, and asking
 // whether to ask would be one too many. So are the tools by which agents put work
-// to one another: what a coworker calls is judged in its own turn.
+// to one another: what a coworker calls is judged in its own turn. And so are those
+// that find what prompts are made of anyway: the crew's own memory and documents.
 func policyOf(p config.Permissions, base string) (*permission.Policy, error) {
 	rules := func(list []config.Rule) []permission.Rule {
 		var rules []permission.Rule
@@ -95,7 +96,7 @@ func policyOf(p config.Permissions, base string) (*permission.Policy, error) {
 	}
 	allow := rules(p.Allow)
 	if verdict := permission.Verdict(p.Default); verdict == permission.Ask || verdict == "" {
-		for _, tool := range []string{"human_input", agent.AskCoworker, agent.DelegateWork} {
+		for _, tool := range []string{"human_input", agent.AskCoworker, agent.DelegateWork, toolRecall, toolConsult} {
 			allow = append(allow, permission.Rule{Pattern: tool, Place: "built in"})
 		}
 	}
