@@ -38,7 +38,8 @@ type reply struct {
 	text   *bytes.Buffer // of an error in plain text; nil: there is none
 	late   bool          // the status came after a sign of life
 	ended  bool
-	stop   func() // the signs of life; may be nil
+	stop   func()      // the signs of life; may be nil
+	flush  *time.Timer // of what was written; may be nil
 }
 
 func newReply(w http.ResponseWriter, timeout time.Duration) *reply {
@@ -102,11 +103,26 @@ func (r *reply) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// FlushError sends what was written.
+// flushAfter is how long what was written waits for the end, so that a short answer
+// goes out at once and whole: most calls say one thing, and are over.
+const flushAfter = time.Millisecond
+
+// FlushError has what was written sent.
 func (r *reply) FlushError() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.text != nil {
+	if r.flush == nil {
+		r.flush = time.AfterFunc(flushAfter, func() { _ = r.flushNow() }) // the next write has the error
+	} else {
+		r.flush.Reset(flushAfter)
+	}
+	return nil
+}
+
+func (r *reply) flushNow() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.text != nil || r.ended {
 		return nil
 	}
 	return r.rc.Flush()
@@ -156,6 +172,9 @@ func (r *reply) end() (status int) {
 	defer r.mu.Unlock()
 	if r.stop != nil {
 		r.stop()
+	}
+	if r.flush != nil {
+		r.flush.Stop()
 	}
 	r.extend()
 	r.ended = true

@@ -716,10 +716,21 @@ func TestHTTPShutdown(t *testing.T) {
 	w := serveHTTP(t, server.HTTPConfig{}, server.Budgets{Grace: 20 * time.Second})
 	id := w.begin()
 	var calling sync.WaitGroup
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	req.Header.Set("Mcp-Session-Id", id)
+	stream, err := w.client().Do(req) // it is there before the end begins
+	if err != nil || stream.StatusCode != http.StatusOK {
+		t.Fatal(stream, err)
+	}
 	calling.Go(func() {
-		if g := w.send(http.MethodGet, "", "Mcp-Session-Id", id); g.status != http.StatusOK {
-			t.Errorf("the stream: %d %s", g.status, g.body)
+		if body, err := io.ReadAll(stream.Body); err != nil {
+			t.Errorf("the stream: %s, %v", body, err)
 		}
+		_ = stream.Body.Close()
 	})
 	for _, send := range []func() got{
 		func() got { return w.ask("tools/call", `"name":"wait"`) },
