@@ -44,8 +44,7 @@ func (e *RunError) Unwrap() error { return e.Err }
 // Run runs a crew that [Host.Judge] found no issue in. The models that the crew
 // names are made first, and its memory and documents opened: a missing key or a
 // damaged file is a plain error. From the first task on an error is a [*RunError],
-// and there is an Output beside it. What happens is
-// told to the Events of the host.
+// and there is an Output beside it. What happens is told to the Events of the host.
 func (h *Host) Run(ctx context.Context, c *crew.Crew, inputs crew.Inputs) (*Output, error) {
 	return h.run(ctx, c, inputs, h.cfg.Events)
 }

@@ -277,7 +277,8 @@ func FuzzCut(f *testing.F) {
 			return
 		}
 		for _, word := range strings.Fields(text) {
-			if knowledge.Tokens(word) < how.MaxTokens && !strings.Contains(all.String(), word) {
+			cut := strings.ContainsAny(word, "。！？") // a sentence may end within it
+			if !cut && knowledge.Tokens(word) < how.MaxTokens && !strings.Contains(all.String(), word) {
 				t.Fatalf("%q is lost of %q", word, text)
 			}
 		}
