@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"crewhost/crew"
+	"crewhost/runner/agent"
 )
 
 // deliverables finds files that a run could not leave where the crew wants them,
@@ -53,5 +54,5 @@ func mayWrite(c *crew.Crew, t *crew.Task) bool {
 	if a == nil {
 		return anybody
 	}
-	return holds(a) || anybody && a.AllowDelegation && c.Process != crew.Parallel
+	return holds(a) || anybody && a.AllowDelegation && agent.Delegates(c.Process)
 }

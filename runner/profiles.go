@@ -31,7 +31,7 @@ func asksOf(c *crew.Crew) []ask {
 		asks = append(asks, ask{t, a, levels})
 	}
 	manager := c.Agent(c.ManagerAgent.V)
-	var workers []*crew.Agent
+	var workers, delegating []*crew.Agent
 	for _, a := range c.Agents {
 		if a != manager {
 			workers = append(workers, a)
@@ -39,12 +39,20 @@ func asksOf(c *crew.Crew) []ask {
 	}
 	all := c.Process == crew.Hierarchical || c.Process == crew.Consensual || c.Process == crew.Autonomous
 	for _, t := range c.Tasks {
+		doers := workers
 		if a := c.Agent(t.Agent.V); a != nil && !all {
-			add(t, a)
-			continue
+			doers = []*crew.Agent{a}
 		}
-		for _, a := range workers {
+		for _, a := range doers {
 			add(t, a)
+			if a.AllowDelegation && agent.Delegates(c.Process) {
+				delegating = append(delegating, a)
+			}
+		}
+	}
+	for _, a := range c.Agents { // whom others put work to
+		if slices.ContainsFunc(delegating, func(by *crew.Agent) bool { return by != a }) {
+			add(nil, a)
 		}
 	}
 	switch c.Process {
@@ -52,7 +60,13 @@ func asksOf(c *crew.Crew) []ask {
 		for _, a := range workers {
 			add(nil, a)
 		}
-	case crew.Autonomous: // the planner and its specialists
+	case crew.Autonomous: // the planner and its specialists, who delegate
+		add(nil, nil)
+		for _, a := range workers {
+			add(nil, a)
+		}
+	}
+	if c.Planning {
 		add(nil, nil)
 	}
 	if manager != nil {

@@ -18,16 +18,16 @@ const (
 	DelegateWork = "delegate_work_to_coworker"
 )
 
+// Delegates reports whether agents put work to one another in a process. In the
+// others the process hands it out itself.
+func Delegates(p crew.Process) bool {
+	return p == crew.Sequential || p == crew.Graph || p == crew.Autonomous || p == ""
+}
+
 // coworkers are the agents that the agent of in may put work to, in the crew's
-// order: all but itself and those that wait for it already. There are none where
-// the crew's process hands work out itself, or the chain is as deep as it may be.
+// order: all but itself and those that wait for it already.
 func (l Limits) coworkers(in Input) []*crew.Agent {
-	switch in.Crew.Process {
-	case crew.Sequential, crew.Graph, crew.Autonomous, "":
-	default:
-		return nil
-	}
-	if !in.Agent.AllowDelegation || len(in.chain) >= l.DelegationDepth {
+	if !Delegates(in.Crew.Process) || !in.Agent.AllowDelegation || len(in.chain) >= l.DelegationDepth {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(in.Crew.Agents), func(a *crew.Agent) bool {
