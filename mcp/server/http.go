@@ -30,6 +30,7 @@ type Handler struct {
 	metadata       []string // the paths of what OAuth asks for
 
 	room     room
+	outbox   outbox
 	streams  streams
 	sessions *sessions
 	home     home // of runs that outlive their requests
@@ -50,6 +51,7 @@ func (s *Server) Handler(cfg HTTPConfig) (*Handler, error) {
 		auth:     newAuthenticator(cfg),
 		versions: supported(),
 		room:     room{left: s.budgets.RequestBytes * s.budgets.ConcurrentRequests},
+		outbox:   outbox{left: s.budgets.ResponseBytes * s.budgets.ConcurrentRequests},
 		sessions: newSessions(cfg.Sessions, cfg.SessionIdle, s.log.Info),
 	}
 	if cfg.OAuth != nil {

@@ -215,6 +215,32 @@ func TestHostileReader(t *testing.T) {
 	}
 }
 
+// Answers that nobody reads hold no more memory than was allowed for: the ones that
+// wait longest are given up. Whoever reads gets his all the same.
+func TestHostileReadersShareTheRoom(t *testing.T) {
+	w := serveHTTP(t, server.HTTPConfig{}, server.Budgets{ConcurrentRequests: 2, ResponseBytes: 9 << 20})
+	body := modernRequest("tools/call", `"name":"large"`)
+	before := heap()
+	for range 10 {
+		conn := w.raw("")
+		_ = conn.(*net.TCPConn).SetReadBuffer(4 << 10)
+		_, err := fmt.Fprintf(conn, postHead+"Mcp-Protocol-Version: %s\r\nMcp-Method: tools/call\r\nMcp-Name: large\r\nContent-Length: %d\r\n\r\n%s", modern, len(body), body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		status := make([]byte, len("HTTP/1.1 200"))
+		if _, err := io.ReadFull(conn, status); err != nil || string(status) != "HTTP/1.1 200" {
+			t.Fatalf("%q, %v", status, err)
+		}
+	}
+	if used := int64(heap()) - int64(before); used > 56<<20 {
+		t.Errorf("answers that nobody reads hold %d bytes", used)
+	}
+	if g := w.ask("tools/call", `"name":"large"`); g.status != http.StatusOK || len(g.body) < 8<<20 {
+		t.Errorf("whoever reads: %d, %d bytes", g.status, len(g.body))
+	}
+}
+
 // certificate writes a certificate for loopback and its key, and returns both files.
 func certificate(t *testing.T) (cert, key string, pool *x509.CertPool) {
 	t.Helper()

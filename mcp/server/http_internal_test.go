@@ -327,7 +327,7 @@ func TestCrowd(t *testing.T) {
 func TestReplyShowsSignsOfLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rec := httptest.NewRecorder()
-		r := newReply(rec, time.Minute)
+		r := newReply(rec, time.Minute, new(outbox))
 		r.live(15 * time.Second)
 		time.Sleep(31 * time.Second)
 		r.Header().Set("Content-Type", "application/json")
@@ -341,7 +341,7 @@ func TestReplyShowsSignsOfLife(t *testing.T) {
 		}
 
 		rec = httptest.NewRecorder()
-		r = newReply(rec, time.Minute)
+		r = newReply(rec, time.Minute, new(outbox))
 		r.live(15 * time.Second)
 		r.Header().Set("Content-Type", "application/json")
 		_, _ = r.Write([]byte("{}"))
@@ -356,7 +356,7 @@ func TestReplyShowsSignsOfLife(t *testing.T) {
 // What the SDK says in plain text comes as JSON-RPC, but for a session's end.
 func TestReplyTranslates(t *testing.T) {
 	rec := httptest.NewRecorder()
-	r := newReply(rec, time.Minute)
+	r := newReply(rec, time.Minute, new(outbox))
 	r.id = json.RawMessage(`"x"`)
 	http.Error(r, "no params", http.StatusBadRequest)
 	r.end()
@@ -364,14 +364,14 @@ func TestReplyTranslates(t *testing.T) {
 		t.Errorf("%d %s", rec.Code, rec.Body)
 	}
 	rec = httptest.NewRecorder()
-	r = newReply(rec, time.Minute)
+	r = newReply(rec, time.Minute, new(outbox))
 	http.Error(r, "session not found", http.StatusNotFound)
 	r.end()
 	if rec.Code != http.StatusNotFound || rec.Body.String() != "session not found\n" {
 		t.Errorf("%d %q", rec.Code, rec.Body)
 	}
 	rec = httptest.NewRecorder()
-	r = newReply(rec, time.Minute)
+	r = newReply(rec, time.Minute, new(outbox))
 	r.call = true
 	if r.end(); rec.Code != http.StatusServiceUnavailable {
 		t.Errorf("a call that was not answered: %d %s", rec.Code, rec.Body)

@@ -26,6 +26,7 @@ type reply struct {
 	w       http.ResponseWriter
 	rc      *http.ResponseController
 	timeout time.Duration
+	outbox  *outbox
 	header  http.Header // the handler's: a sign of life may have gone out before it
 
 	// These are set before the handler runs.
@@ -42,8 +43,8 @@ type reply struct {
 	flush  *time.Timer // of what was written; may be nil
 }
 
-func newReply(w http.ResponseWriter, timeout time.Duration) *reply {
-	return &reply{w: w, rc: http.NewResponseController(w), timeout: timeout, header: http.Header{}}
+func newReply(w http.ResponseWriter, timeout time.Duration, outbox *outbox) *reply {
+	return &reply{w: w, rc: http.NewResponseController(w), timeout: timeout, outbox: outbox, header: http.Header{}}
 }
 
 // Header returns the headers that the first write sends.
@@ -97,6 +98,7 @@ func (r *reply) Write(p []byte) (int, error) {
 		p = asEvent(p)
 	}
 	r.extend()
+	defer r.outbox.put(len(p), func() { _ = r.rc.SetWriteDeadline(time.Now()) })()
 	if _, err := r.w.Write(p); err != nil {
 		return 0, err
 	}

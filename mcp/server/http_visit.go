@@ -48,7 +48,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	// Also what nobody wants to read is read, before the answer goes out.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(h.cfg.ReadTimeout)) // in tests there is no connection
-	x := &visit{Handler: h, r: r, reply: newReply(w, h.cfg.WriteTimeout), began: time.Now()}
+	x := &visit{Handler: h, r: r, reply: newReply(w, h.cfg.WriteTimeout, &h.outbox), began: time.Now()}
 	x.name(w.Header())
 	ctx := context.WithValue(r.Context(), requestIDKey{}, x.id)
 	if x.allowed(w.Header()) {
