@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
+	"golang.org/x/sync/errgroup"
 
 	"crewhost/runner/knowledge"
 )
@@ -128,6 +129,37 @@ func TestSync(t *testing.T) {
 	c := docs.collection("sea")
 	c.MaxTokens = 100
 	if diff := cmp.Diff(knowledge.Report{Documents: 2, Changed: 2, Removed: 1, Chunks: 2}, sync(t, l, c)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Runs that index the same documents at the same moment do not get in each other's
+// way.
+func TestSyncTogether(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "k.db")
+	docs := shelf{}
+	for i := range 20 {
+		docs[fmt.Sprintf("%d.md", i)] = fmt.Sprintf("Buoy %d lies in the channel, and so does its chain, which is of iron.", i)
+	}
+	var g errgroup.Group
+	for range 4 {
+		g.Go(func() error {
+			l, err := knowledge.Open(t.Context(), knowledge.Config{Path: path})
+			if err != nil {
+				return err
+			}
+			r, err := l.Sync(t.Context(), []knowledge.Collection{docs.collection("x")})
+			if err == nil && r.Chunks > 40 {
+				err = fmt.Errorf("%d chunks", r.Chunks)
+			}
+			return errors.Join(err, l.Close())
+		})
+	}
+	if err := g.Wait(); err != nil {
+		t.Error(err)
+	}
+	l := open(t, knowledge.Config{Path: path})
+	if diff := cmp.Diff(knowledge.Report{Documents: 20, Chunks: 40}, sync(t, l, docs.collection("x"))); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -93,21 +93,24 @@ const (
 	version     = 1
 )
 
-// size has the bytes of an entry's texts and vector.
+// size has the bytes of an entry's texts and vector. The texts come last, so that
+// what is asked of all entries does not read them.
 const schema = `
 CREATE TABLE entry (
 	id     INTEGER PRIMARY KEY AUTOINCREMENT,
 	run    TEXT NOT NULL,
 	run_at INTEGER NOT NULL,
 	at     INTEGER NOT NULL,
+	size   INTEGER NOT NULL,
 	task   TEXT NOT NULL,
 	agent  TEXT NOT NULL,
 	key    TEXT NOT NULL,
 	about  TEXT NOT NULL,
-	text   TEXT NOT NULL,
-	size   INTEGER NOT NULL
+	text   TEXT NOT NULL
 );
 CREATE INDEX entry_task ON entry (task);
+CREATE INDEX entry_key ON entry (key) WHERE key <> '';
+CREATE INDEX entry_size ON entry (id, size);
 `
 
 const columns = "id, run, run_at, at, task, agent, key, about, text"
@@ -165,7 +168,7 @@ func (s *Store) Keep(ctx context.Context, e Entry) error {
 			return err
 		}
 		if e.Key != "" {
-			if err := tx.Drop("key = ?", e.Key); err != nil {
+			if err := tx.Drop("key = ? AND key <> ''", e.Key); err != nil {
 				return err
 			}
 		}
@@ -190,9 +193,22 @@ func (s *Store) Keep(ctx context.Context, e Entry) error {
 
 // trim lets the oldest entries go until the rest is within bounds.
 func (s *Store) trim(tx *index.Tx) error {
-	return tx.Drop(`id IN (SELECT id FROM (
-		SELECT id, row_number() OVER newest AS place, sum(size) OVER newest AS total FROM entry WINDOW newest AS (ORDER BY id DESC)
-	) WHERE place > ? OR total > ?)`, s.entries, s.bytes)
+	var entries int
+	var bytes, last int64
+	if _, err := tx.Row("SELECT count(*), coalesce(sum(size), 0) FROM entry", nil, &entries, &bytes); err != nil {
+		return err
+	}
+	for entries > s.entries || bytes > s.bytes {
+		var size int64
+		if there, err := tx.Row("SELECT id, size FROM entry WHERE id > ? ORDER BY id LIMIT 1", []any{last}, &last, &size); err != nil || !there {
+			return err
+		}
+		entries, bytes = entries-1, bytes-size
+	}
+	if last == 0 {
+		return nil
+	}
+	return tx.Drop("id <= ?", last)
 }
 
 // vector embeds a text where the store embeds.
