@@ -72,7 +72,7 @@ func TestAManagerIsAnAgentOfItsOwn(t *testing.T) {
 	if err != nil || out.Final != "A page of 1066" {
 		t.Fatalf("%v, %+v", err, out)
 	}
-	if out.Usage.Input != 60 || out.Tasks[0].Usage.Input != 20 || out.Tasks[0].Attempts != 2 {
+	if out.Usage.Input != 60 || out.Tasks[0].Usage.Input != 20 || out.Tasks[0].Attempts != 2 || out.Asked["assign"].Input != 20 || out.Asked["review"].Input != 20 {
 		t.Errorf("%+v", out)
 	}
 	var told []string

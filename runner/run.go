@@ -3,14 +3,6 @@ package runner
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"io/fs"
-	"os"
-	"path"
-	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"crewhost/config"
@@ -19,14 +11,16 @@ import (
 	"crewhost/runner/event"
 	"crewhost/runner/llm"
 	"crewhost/runner/process"
-	"crewhost/tools/mount"
 )
 
 // Output is what came of a run. After a failure it holds what there was.
 type Output struct {
 	Final string // the output of the last task that was completed
 	Tasks []process.TaskResult
-	Usage llm.Usage
+	Usage llm.Usage // of everything
+	// Asked is the part of Usage that no task's is: what the process asked of
+	// agents besides, by operation: plan, assign, review, vote, decide.
+	Asked map[string]llm.Usage
 	Cost  Cost
 	Took  time.Duration
 }
@@ -106,127 +100,10 @@ func (h *Host) run(ctx context.Context, c *crew.Crew, inputs crew.Inputs, events
 	}
 	var out *Output
 	if result != nil {
-		out = &Output{Final: result.Final, Tasks: result.Tasks, Usage: result.Usage, Cost: cost, Took: time.Since(began)}
+		out = &Output{Final: result.Final, Tasks: result.Tasks, Usage: result.Usage, Asked: result.Asked, Cost: cost, Took: time.Since(began)}
 	}
 	if err != nil {
 		err = &RunError{err}
 	}
 	return out, err
-}
-
-// taskRunner has the agent loop do the tasks of a process.
-type taskRunner struct {
-	loop *agent.Loop
-	crew *crew.Crew
-	mind *recollection
-}
-
-// RunTask implements [process.TaskRunner].
-func (r *taskRunner) RunTask(ctx context.Context, in process.TaskInput) (process.Answer, error) {
-	input := agent.Input{
-		Crew: r.crew, Agent: in.Agent, Task: in.Task, Inputs: r.crew.Inputs,
-		Attempt: in.Attempt, Schema: in.Schema, Accept: in.Accept, Budget: in.Budget,
-	}
-	for _, p := range in.Prior {
-		input.Prior = append(input.Prior, agent.Prior{Task: p.Task, Agent: p.Agent, Text: p.Text})
-	}
-	input.Sections = sectionsOf(slices.Concat(in.Sections, r.mind.sections(ctx, in)))
-	if len(in.Schema) > 0 {
-		input.Format = &llm.ResponseFormat{Type: "json_schema", Name: in.Task.Key, Schema: in.Schema}
-	}
-	out, err := r.loop.Run(ctx, input)
-	return process.Answer{Text: out.Text, Usage: out.Usage, Turns: out.Turns, ToolCalls: out.ToolCalls}, err
-}
-
-func sectionsOf(sections []process.Section) []agent.Section {
-	all := make([]agent.Section, len(sections))
-	for i, s := range sections {
-		all[i] = agent.Section(s)
-	}
-	return all
-}
-
-// questioner has the agent loop put the questions of a process, which judges the
-// answers itself: one that it can't read need not be a failure.
-type questioner struct {
-	loop *agent.Loop
-	crew *crew.Crew
-}
-
-// Ask implements [process.Questioner].
-func (q questioner) Ask(ctx context.Context, in process.Question) (process.Answer, error) {
-	out, err := q.loop.Ask(ctx, agent.Question{
-		Crew: q.crew, Agent: in.Agent, Task: in.Task,
-		Operation: in.Operation, Text: in.Text, Schema: in.Schema,
-	})
-	return process.Answer{Text: out.Text, Usage: out.Usage, Turns: out.Turns}, err
-}
-
-// deliverer leaves deliverables in the mounts.
-type deliverer struct{ fs *mount.FS }
-
-// Deliver implements [process.Deliverer]. Folders that are missing are made.
-func (d deliverer) Deliver(ctx context.Context, name string, content []byte) error {
-	if err := ctx.Err(); err != nil {
-		return context.Cause(ctx)
-	}
-	if err := d.fs.MkdirAll(path.Dir(path.Clean(name))); err != nil {
-		return err
-	}
-	return d.fs.WriteFile(name, content)
-}
-
-// Stamp implements [process.Deliverer].
-func (d deliverer) Stamp(_ context.Context, path string) (process.Stamp, error) {
-	info, err := d.fs.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return process.Stamp{}, nil
-	case err != nil:
-		return process.Stamp{}, err
-	case info.IsDir():
-		return process.Stamp{}, nil
-	default:
-		return process.Stamp{Modified: info.ModTime, Size: info.Size}, nil
-	}
-}
-
-// maxSchema bounds a schema file, in bytes.
-const maxSchema = 1 << 20
-
-// schemaReader reads the schema files of a crew.
-func schemaReader(crewPath string) func(context.Context, string) ([]byte, error) {
-	return func(_ context.Context, path string) ([]byte, error) { return readSchema(crewPath, path) }
-}
-
-// readSchema reads a schema file that stands beside or below the crew; it reads
-// no others.
-func readSchema(crewPath, path string) ([]byte, error) {
-	dir := crewPath
-	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-		dir = filepath.Dir(dir)
-	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, fmt.Errorf("opening the crew's folder: %w", err)
-	}
-	defer root.Close()
-	name := filepath.FromSlash(strings.TrimPrefix(path, "/crew/"))
-	info, err := root.Stat(name)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() { // a pipe would hold the run up for ever
-		return nil, fmt.Errorf("%s is no regular file", path)
-	}
-	f, err := root.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxSchema+1))
-	if err == nil && len(data) > maxSchema {
-		err = fmt.Errorf("%s is larger than %d bytes", path, maxSchema)
-	}
-	return data, err
 }

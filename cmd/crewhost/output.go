@@ -203,13 +203,15 @@ func (o *output) verdict(target string, v runner.Verdict, judging bool) error {
 
 // jsonRun is a finished run.
 type jsonRun struct {
-	OK     bool       `json:"ok"`
-	Error  string     `json:"error,omitempty"`
-	Final  string     `json:"final"`
-	Tasks  []jsonTask `json:"tasks"`
-	Usage  jsonUsage  `json:"usage"`
-	Cost   *jsonCost  `json:"cost,omitempty"`
-	Millis int64      `json:"tookMs"`
+	OK    bool       `json:"ok"`
+	Error string     `json:"error,omitempty"`
+	Final string     `json:"final"`
+	Tasks []jsonTask `json:"tasks"`
+	Usage jsonUsage  `json:"usage"`
+	// Asked is the part of Usage that is no task's, by operation.
+	Asked  map[string]jsonUsage `json:"asked,omitempty"`
+	Cost   *jsonCost            `json:"cost,omitempty"`
+	Millis int64                `json:"tookMs"`
 }
 
 type jsonTask struct {
@@ -243,10 +245,13 @@ func (o *output) run(result *runner.Output, failure error) error {
 		}
 		return o.text("%s\n", o.foreign(result.Final))
 	}
-	r := jsonRun{OK: failure == nil, Final: result.Final, Tasks: []jsonTask{}, Usage: usageOf(result.Usage), Cost: costOf(result.Cost), Millis: result.Took.Milliseconds()}
+	r := jsonRun{OK: failure == nil, Final: result.Final, Tasks: []jsonTask{}, Usage: usageOf(result.Usage), Asked: map[string]jsonUsage{}, Cost: costOf(result.Cost), Millis: result.Took.Milliseconds()}
 	if failure != nil {
 		r.Final = "" // what some other task had said is no result
 		r.Error = o.reason(failure)
+	}
+	for operation, usage := range result.Asked {
+		r.Asked[operation] = usageOf(usage)
 	}
 	for _, t := range result.Tasks {
 		why := t.Why
