@@ -118,10 +118,10 @@ func (s *keySet) refresh(ctx context.Context) error {
 		}
 		return nil
 	}
-	keys, err := s.fetch(ctx)
-	if err == nil || ctx.Err() == nil { // else whoever waited went away
-		s.tried = now
-	}
+	// Whoever goes away must not have begun in vain: others could have the issuer asked
+	// again and again, and its keys never read.
+	keys, err := s.fetch(context.WithoutCancel(ctx))
+	s.tried = now
 	if err != nil {
 		if never {
 			return err

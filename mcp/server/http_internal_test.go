@@ -137,6 +137,26 @@ func TestKeySetDoesNotWait(t *testing.T) {
 	asking.Wait()
 }
 
+// Who makes up a token and goes away does not have the issuer asked again, nor keep
+// others from its keys.
+func TestKeySetIsReadToItsEnd(t *testing.T) {
+	j := new(jwks)
+	j.set(false, "one")
+	ctx, leave := context.WithCancel(t.Context())
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		leave()
+		j.ServeHTTP(w, r)
+	}))
+	defer s.Close()
+	keys := newKeySet(Issuer{URL: s.URL, JWKS: s.URL})
+	for range 3 {
+		_, _ = keys.key(ctx, "made-up", "EdDSA")
+	}
+	if _, err := keys.key(t.Context(), "one", "EdDSA"); err != nil || j.reads() != 1 {
+		t.Errorf("%v; the keys were read %d times", err, j.reads())
+	}
+}
+
 func TestParseJWKS(t *testing.T) {
 	x := b64url(make([]byte, 32))
 	modulus := b64url(append([]byte{0x80}, append(make([]byte, 254), 1)...))
