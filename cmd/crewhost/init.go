@@ -21,18 +21,26 @@ var initCrew string
 //go:embed init/crewhost.yaml
 var initSettings string
 
-// firstModels are the models that a new settings file names, by provider: of each
-// vendor one that is known to call tools. The others' are for the user to name.
-var firstModels = map[string]string{
-	"openai": "gpt-5", "anthropic": "claude-sonnet-4-5", "gemini": "gemini-flash-latest", "azure": "gpt-5", "ollama": "llama3.2",
-	"openrouter": "openai/gpt-5", "mistral": "mistral-large-latest", "deepseek": "deepseek-chat", "groq": "openai/gpt-oss-120b",
-	"together": "openai/gpt-oss-120b", "xai": "grok-4", "cerebras": "gpt-oss-120b", "qwen": "qwen-plus", "zai": "glm-4.6",
-	"minimax": "MiniMax-M2", "huggingface": "openai/gpt-oss-120b", "docker-model-runner": "ai/gpt-oss",
+// firstModel is the model that a new settings file names for a provider: one of
+// the vendor's that is known to call tools. The others' are for the user to name.
+func firstModel(provider string) string {
+	return map[string]string{
+		"openai": "gpt-5", "anthropic": "claude-sonnet-4-5", "gemini": "gemini-flash-latest", "azure": "gpt-5", "ollama": "llama3.2",
+		"openrouter": "openai/gpt-5", "mistral": "mistral-large-latest", "deepseek": "deepseek-chat", "groq": "openai/gpt-oss-120b",
+		"together": "openai/gpt-oss-120b", "xai": "grok-4", "cerebras": "gpt-oss-120b", "qwen": "qwen-plus", "zai": "glm-4.6",
+		"minimax": "MiniMax-M2", "huggingface": "openai/gpt-oss-120b", "docker-model-runner": "ai/gpt-oss",
+	}[provider]
 }
 
-// firstURLs are the base URLs of providers that have none of their own.
-var firstURLs = map[string]string{
-	"azure": "https://RESOURCE.openai.azure.com", config.ProviderCompatible: "http://127.0.0.1:8000/v1",
+// firstURL is the base URL of a provider that has none of its own.
+func firstURL(provider string) string {
+	switch provider {
+	case "azure":
+		return "https://RESOURCE.openai.azure.com"
+	case config.ProviderCompatible:
+		return "http://127.0.0.1:8000/v1"
+	}
+	return ""
 }
 
 // startingPoints returns the names of the providers that a settings file can begin
@@ -52,12 +60,12 @@ func startingPoint(name string) string {
 		return "  provider: echo   # answers with the question; needs no key and no network\n"
 	}
 	text := "  provider: " + row.Name + "\n"
-	if model := firstModels[row.Name]; model != "" {
+	if model := firstModel(row.Name); model != "" {
 		text += "  model: " + model + "\n"
 	} else {
 		text += "  model: MODEL   # the name of yours\n"
 	}
-	if url := firstURLs[row.Name]; url != "" {
+	if url := firstURL(row.Name); url != "" {
 		text += "  base_url: " + url + "\n"
 	}
 	if row.KeyVariable != "" {
