@@ -6,9 +6,11 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
 
 	"crewhost/runner/llm"
 )
@@ -200,6 +202,49 @@ func TestRefusedFieldsAreGivenUp(t *testing.T) {
 			t.Errorf("%s: another model: %d requests, %v", tt.name, len(vendor.asked), err)
 		}
 	}
+}
+
+// Two requests that are refused side by side for the same field teach the same
+// once: the bound that the first found is not given up for the second.
+func TestRefusalsSideBySide(t *testing.T) {
+	sent := make(chan struct{}, 2)
+	both := make(chan struct{})
+	var mu sync.Mutex
+	var asked []int
+	vendor := generator(func(_ context.Context, req llm.Request) (*llm.Response, error) {
+		mu.Lock()
+		asked = append(asked, req.MaxTokens)
+		mu.Unlock()
+		if req.MaxTokens <= 64_000 {
+			return &llm.Response{Stop: llm.StopEnd}, nil
+		}
+		sent <- struct{}{}
+		<-both
+		return nil, &llm.APIError{Status: 400, Message: "max_tokens: 100000 > 64000"}
+	})
+	m := llm.Fitted(vendor, llm.Capabilities{}, nil)
+	var group errgroup.Group
+	for range 2 {
+		group.Go(func() error {
+			_, err := m.Generate(t.Context(), llm.Request{MaxTokens: 100_000})
+			return err
+		})
+	}
+	<-sent
+	<-sent
+	close(both)
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]int{100_000, 100_000, 64_000, 64_000}, asked); diff != "" {
+		t.Error(diff)
+	}
+}
+
+type generator func(context.Context, llm.Request) (*llm.Response, error)
+
+func (g generator) Generate(ctx context.Context, req llm.Request) (*llm.Response, error) {
+	return g(ctx, req)
 }
 
 // What is no refusal of a field that was sent is nothing to learn from.

@@ -99,6 +99,9 @@ func (f *fitted) learn(ctx context.Context, req Request, err error) bool {
 		if c.without == nil {
 			c.without = map[string]bool{}
 		}
+		if c.without[field.name] || field.name == fieldMaxTokens && c.most > 0 && req.MaxTokens > c.most {
+			return true // learned meanwhile, of a request that was sent beside this one
+		}
 		if most := api.most(req.MaxTokens); field.name == fieldMaxTokens && most > 0 && c.most == 0 {
 			c.most = most
 			f.log.WarnContext(ctx, "the vendor refuses max_tokens; its own limit is used", "provider", api.Provider, "model", req.Model, "asked", req.MaxTokens, "limit", most)
