@@ -9,11 +9,13 @@ import (
 	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/jsonschema-go/jsonschema"
 
 	"crewhost/runner/event"
 )
 
 func TestParseCommand(t *testing.T) {
+	schema := commandSchema(t)
 	for _, tt := range []struct {
 		line string
 		want event.Command
@@ -56,7 +58,31 @@ func TestParseCommand(t *testing.T) {
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%s: %s", tt.line, diff)
 		}
+		// What the schema calls a command is one, and nothing else.
+		var value any
+		if json.Unmarshal([]byte(tt.line), &value) != nil {
+			continue
+		}
+		if err := schema.Validate(value); (err == nil) != (tt.code == "") {
+			t.Errorf("%s: by the schema: %v", tt.line, err)
+		}
 	}
+}
+
+// commandSchema is the definition of commands in the schema of events.
+func commandSchema(t *testing.T) *jsonschema.Resolved {
+	t.Helper()
+	var all struct {
+		Defs map[string]*jsonschema.Schema `json:"$defs"`
+	}
+	if err := json.Unmarshal(event.Schema(), &all); err != nil {
+		t.Fatal(err)
+	}
+	schema, err := all.Defs["command"].Resolve(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return schema
 }
 
 func TestCommandsReadsLines(t *testing.T) {
