@@ -32,7 +32,8 @@ type operation struct {
 	what  string // `tool "x"`
 	tool  string // x; empty for what is no call
 	limit *limit
-	over  chan struct{} // closed at the end
+	value func(key any) any // of its context: on whose behalf it is, among others
+	over  chan struct{}     // closed at the end
 
 	mu    sync.Mutex
 	asked int      // questions of the legacy era
@@ -41,8 +42,8 @@ type operation struct {
 }
 
 // opens notes an operation until closes is called.
-func (a *asking) opens(what, tool string, l *limit) (op *operation, closes func()) {
-	op = &operation{what: what, tool: tool, limit: l, over: make(chan struct{})}
+func (a *asking) opens(ctx context.Context, what, tool string, l *limit) (op *operation, closes func()) {
+	op = &operation{what: what, tool: tool, limit: l, value: ctx.Value, over: make(chan struct{})}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.operations = append(a.operations, op)
@@ -53,6 +54,15 @@ func (a *asking) opens(what, tool string, l *limit) (op *operation, closes func(
 		close(op.over)
 	}
 }
+
+// A behalf is the context of a question of the legacy era that is of one operation for
+// certain: it ends by itself, and knows what the operation's context does.
+type behalf struct {
+	context.Context
+	value func(key any) any
+}
+
+func (b behalf) Value(key any) any { return b.value(key) }
 
 // current are the operations that run.
 func (a *asking) current() []*operation {

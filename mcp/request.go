@@ -28,7 +28,7 @@ func (s *session) request(ctx context.Context, what, method string, send func(co
 	if !offers(conn.client, method) {
 		return nil, s.wrap(tools.CodeMethodNotFound, "the server offers no "+kindOf(method), nil)
 	}
-	op, closes := s.asking.opens(what, "", limit)
+	op, closes := s.asking.opens(ctx, what, "", limit)
 	defer closes()
 
 	var ex *exchange

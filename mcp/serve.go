@@ -73,6 +73,9 @@ func (s *session) serve(next sdk.MethodHandler) sdk.MethodHandler {
 			}
 			cancel()
 		})
+		if len(ops) == 1 { // else it is for nobody that is known
+			ctx = behalf{ctx, ops[0].value}
+		}
 		response, err := s.respond(ctx, ops, method, json.RawMessage(params))
 		var u *unanswered
 		if errors.As(err, &u) {

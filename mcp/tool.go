@@ -63,7 +63,7 @@ func (s *session) call(ctx context.Context, name string, arguments json.RawMessa
 		}
 		return tools.Result{}, e
 	}
-	op, closes := s.asking.opens(fmt.Sprintf("tool %q", name), name, limit)
+	op, closes := s.asking.opens(ctx, fmt.Sprintf("tool %q", name), name, limit)
 	defer closes()
 	for {
 		res, again, err := s.send(ctx, op, name, arguments)

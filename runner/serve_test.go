@@ -411,16 +411,21 @@ mcp:
 	}
 }
 
-// A question of a server goes on to the client's person where the operator says so.
+// A question of a server, which may be of either era too, goes on to the client's
+// person where the operator says so.
 func TestQuestionsOfServersGoOn(t *testing.T) {
-	for _, era := range eras {
+	for _, era := range append(eras, "modern behind legacy", "legacy behind modern") {
 		t.Run(era, func(t *testing.T) {
-			inner := open(t, map[string]string{"crewhost.yaml": `
+			behindIt, era := era, era
+			if first, second, mixed := strings.Cut(era, " behind "); mixed {
+				behindIt, era = first, second
+			}
+			inner := open(t, map[string]string{"crewhost.yaml": fmt.Sprintf(`
 mcp:
-  servers: { asker: { command: "${SERVER}", args: [mcptest-server, standard, -tools, ask] } }
+  servers: { asker: { command: "${SERVER}", protocol: %s, args: [mcptest-server, standard, -tools, ask] } }
   served: { demo: { tools: [ask] } }
 permissions: { default: allow }
-`}, func(c *runner.Config) { c.Respondent = runner.ClientPerson{} })
+`, behindIt)}, func(c *runner.Config) { c.Respondent = runner.ClientPerson{} })
 			person := &asked{action: mcp.Accept, values: map[string]string{"colour": "blue"}}
 			outer := behind(t, inner.listen(t), era, func(c *runner.Config) { c.Respondent = person })
 			got, failed := said(t, outer, "ask", `{"message":"Which colour?","schema":{"type":"object","properties":{"colour":{"type":"string","enum":["red","blue"]}},"required":["colour"]}}`)
