@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 
 	"crewhost/config"
 	"crewhost/runner/llm"
@@ -36,6 +37,8 @@ func (e *BudgetError) Error() string { return "the run's budget is spent: " + e.
 type ledger struct {
 	settings config.LLM
 	stop     context.CancelCauseFunc
+
+	unmeasured atomic.Bool // a vendor's answer came without figures
 
 	mu     sync.Mutex
 	cost   Cost
@@ -91,8 +94,8 @@ func (l *ledger) write(req llm.Request, res *llm.Response, p config.Profile) *ll
 		charge = &llm.Charge{Amount: price.Cost(res.Usage), Currency: l.settings.Currency, Source: llm.ChargePrices}
 	}
 	used := res.Usage
-	if p.Vendor() {
-		used = llm.Used(req, *res)
+	if !used.Measured {
+		used = res.Estimate
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -140,13 +143,25 @@ func (m *metered) Generate(ctx context.Context, req llm.Request) (*llm.Response,
 	res, err := m.model.Generate(ctx, req)
 	switch {
 	case err == nil && res != nil:
-		own := *res
-		own.Charge = m.ledger.write(req, res, m.profile)
+		own := estimated(req, *res, m.profile)
+		if own.Estimate != (llm.Usage{}) {
+			m.ledger.unmeasured.Store(true)
+		}
+		own.Charge = m.ledger.write(req, &own, m.profile)
 		res = &own
 	case chargeable(err):
 		m.ledger.lost()
 	}
 	return res, err
+}
+
+// estimated returns res with an estimate of what it used, where a vendor gave it
+// and sent no figures.
+func estimated(req llm.Request, res llm.Response, p config.Profile) llm.Response {
+	if p.Vendor() && !res.Usage.Measured {
+		res.Estimate = llm.Used(req, res)
+	}
+	return res
 }
 
 // chargeable reports whether the vendor may have charged a request that failed:

@@ -82,6 +82,33 @@ func TestCostOfARun(t *testing.T) {
 	}
 }
 
+// What a vendor sent no figures of is told by an estimate, as one.
+func TestAnswersWithoutFiguresAreEstimated(t *testing.T) {
+	r := open(t, priced(""), with(llmtest.New(t, used(100, 10, 0, ""), llmtest.Reply(*answer("twelve bytes")), used(1, 0, 0, ""))))
+	out, err := r.host.Run(t.Context(), r.crew(nil), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told []event.Event
+	for _, e := range r.events {
+		if e.Kind == event.CostUpdated {
+			told = append(told, e)
+		}
+	}
+	if told[0].EstimatedTokens != 0 || told[0].InputTokens != 100 {
+		t.Errorf("%+v", told[0])
+	}
+	// The estimate is part of the sum, to the end; the output counts what was measured.
+	for _, e := range told[1:] {
+		if e.OutputTokens != 13 || e.InputTokens <= 101 || e.EstimatedTokens <= 3 || e.EstimatedTokens > e.InputTokens {
+			t.Errorf("%+v", e)
+		}
+	}
+	if out.Usage != (llm.Usage{Input: 101, Output: 10}) {
+		t.Errorf("%+v", out.Usage)
+	}
+}
+
 // What a vendor says that it charges goes before prices; a refusal is not charged,
 // and what broke off may have been.
 func TestChargesAndFailures(t *testing.T) {

@@ -42,7 +42,8 @@ func (e *embedder) Embed(ctx context.Context, texts []string) ([][]float32, erro
 	switch {
 	case err == nil:
 		asked := llm.Request{Model: e.settings.Model, Messages: []llm.Message{llm.User(strings.Join(texts, "\n"))}}
-		e.book.write(asked, &llm.Response{Usage: usage}, e.settings.Profile)
+		res := estimated(asked, llm.Response{Usage: usage}, e.settings.Profile)
+		e.book.write(asked, &res, e.settings.Profile)
 	case chargeable(err):
 		e.book.lost()
 	}

@@ -17,7 +17,7 @@ import (
 type Output struct {
 	Final string // the output of the last task that was completed
 	Tasks []process.TaskResult
-	Usage llm.Usage // of everything
+	Usage llm.Usage // of everything that was measured; Measured where all of it was
 	// Asked is the part of Usage that no task's is: what the process asked of
 	// agents besides, by operation: plan, assign, review, vote, decide.
 	Asked map[string]llm.Usage
@@ -100,6 +100,9 @@ func (h *Host) run(ctx context.Context, c *crew.Crew, inputs crew.Inputs, events
 	}
 	var out *Output
 	if result != nil {
+		if book.unmeasured.Load() {
+			result.Usage.Measured = false
+		}
 		out = &Output{Final: result.Final, Tasks: result.Tasks, Usage: result.Usage, Asked: result.Asked, Cost: cost, Took: time.Since(began)}
 	}
 	if err != nil {

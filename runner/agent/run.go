@@ -287,7 +287,12 @@ func (r *run) request(ctx context.Context, toolFree bool) (*llm.Response, error)
 		returned.Model = res.Model
 	}
 	returned.Stop = string(res.Stop)
-	returned.InputTokens, returned.OutputTokens, returned.CacheHitTokens = res.Usage.Input, res.Usage.Output, res.Usage.CacheRead
+	used := res.Usage
+	if !used.Measured {
+		used = used.Add(res.Estimate)
+		returned.EstimatedTokens = res.Estimate.Input + res.Estimate.Output
+	}
+	returned.InputTokens, returned.OutputTokens, returned.CacheHitTokens = used.Input, used.Output, used.CacheRead
 	if c := res.Charge; c != nil {
 		returned.Cost, returned.Currency, returned.CostSource = c.Amount.Float(), c.Currency, c.Source
 	}

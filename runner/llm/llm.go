@@ -195,6 +195,9 @@ type Response struct {
 	Stop    StopReason `json:"stop"`
 	Usage   Usage      `json:"usage"`
 	Model   string     `json:"model,omitempty"` // as the vendor reports it
+	// Estimate is what the answer is reckoned to have used, where a vendor gave it
+	// and sent no figures. Like Charge, it is no part of a tape.
+	Estimate Usage `json:"-"`
 	// Charge is what the answer cost, where the vendor or a price list says so.
 	// It is of the moment, and no part of a tape.
 	Charge *Charge `json:"-"`
