@@ -65,7 +65,7 @@ func (s *Server) readMessage(body []byte) (message, *refusal) {
 		return m, nil
 	}
 	m.id = giveID(req.ID.Raw())
-	if text, ok := req.ID.Raw().(string); ok && strings.HasPrefix(text, exact) {
+	if _, isText := req.ID.Raw().(string); isText && m.id[0] != '"' {
 		// The SDK, which reads the body again, would answer by another number.
 		return m, malformed("the id is neither a text nor a number without a fraction, at most 2^53")
 	}

@@ -409,6 +409,37 @@ func TestHTTPMessages(t *testing.T) {
 	}
 }
 
+// O8: ids come back as texts or numbers, the same. A number that would come back as
+// another one is refused.
+func TestHTTPIDs(t *testing.T) {
+	w := serveHTTP(t, server.HTTPConfig{}, server.Budgets{})
+	session := w.begin()
+	for id, want := range map[string]string{
+		`1`: `1`, `-7`: `-7`, `0`: `0`, `"1"`: `"1"`, `""`: `""`, `"é"`: `"é"`, `"\u00e9\/\n"`: `"é/\n"`, `9007199254740991`: `9007199254740991`,
+		`1.5`: `1.5`, `1e3`: `1e3`, `12345678901234567890`: `12345678901234567890`, // with the refusal
+	} {
+		for era, request := range map[string]func() got{
+			"legacy": func() got {
+				return w.send(http.MethodPost, `{"jsonrpc":"2.0","id":`+id+`,"method":"tools/list"}`, "Mcp-Session-Id", session)
+			},
+			modern: func() got {
+				return w.send(http.MethodPost, `{"jsonrpc":"2.0","id":`+id+`,"method":"tools/list","params":{`+modernMeta+`}}`, modernHeaders("tools/list", "")...)
+			},
+		} {
+			g := request()
+			var m struct{ ID json.RawMessage }
+			_ = json.Unmarshal([]byte(g.message()), &m)
+			status := http.StatusOK
+			if strings.ContainsAny(id, ".") || id == `1e3` || len(id) > 18 {
+				status = http.StatusBadRequest
+			}
+			if string(m.ID) != want || g.status != status {
+				t.Errorf("%s, %s: got %d, %s", era, id, g.status, g.body)
+			}
+		}
+	}
+}
+
 // K79: nobody answers a notification, whatever it is.
 func TestHTTPNotifications(t *testing.T) {
 	w := serveHTTP(t, server.HTTPConfig{}, server.Budgets{})
