@@ -506,7 +506,9 @@ func TestCallsAreLogged(t *testing.T) {
 
 type brokenAsker struct{}
 
-func (brokenAsker) Ask(context.Context, builtin.Question) (string, error) { panic("out of order") }
+func (brokenAsker) Ask(context.Context, builtin.Question) (builtin.Answer, error) {
+	panic("out of order")
+}
 
 type modelFunc func(llm.Request) *llm.Response
 

@@ -88,7 +88,9 @@ func (r *recordings) replay(_ context.Context, p config.Profile, _ runner.Creden
 // yes is a person who agrees to everything.
 type yes struct{}
 
-func (yes) Ask(context.Context, builtin.Question) (string, error) { return "yes", nil }
+func (yes) Ask(context.Context, builtin.Question) (builtin.Answer, error) {
+	return builtin.Answer{Text: "yes"}, nil
+}
 
 // runSample runs a crew in a copy of its folder. It returns the output of each
 // task, and why the run failed.

@@ -64,7 +64,7 @@ func (p ClientPerson) Approve(ctx context.Context, r permission.Request, d permi
 }
 
 // Ask implements [builtin.Asker].
-func (p ClientPerson) Ask(ctx context.Context, q builtin.Question) (string, error) {
+func (p ClientPerson) Ask(ctx context.Context, q builtin.Question) (builtin.Answer, error) {
 	type field struct {
 		Type    string   `json:"type"`
 		Title   string   `json:"title,omitempty"`
@@ -79,7 +79,7 @@ func (p ClientPerson) Ask(ctx context.Context, q builtin.Question) (string, erro
 		"type": "object", "properties": map[string]field{"answer": f}, "required": []string{"answer"},
 	})
 	if err != nil {
-		return "", err
+		return builtin.Answer{}, err
 	}
 	who := "An agent asks: "
 	if q.Agent != "" {
@@ -90,19 +90,19 @@ func (p ClientPerson) Ask(ctx context.Context, q builtin.Question) (string, erro
 	case errors.Is(err, server.ErrNoClient) && p.Asker != nil:
 		return p.Asker.Ask(ctx, q)
 	case err != nil:
-		return "", err
+		return builtin.Answer{}, err
 	}
 	said := answer.Content["answer"]
 	text, _ := said.(string)
 	switch {
 	case q.Kind == builtin.KindApproval && answer.Action == "accept" && said == true:
-		return "yes", nil
+		return builtin.Answer{Text: "yes"}, nil
 	case q.Kind == builtin.KindApproval:
-		return "no", nil
+		return builtin.Answer{Text: "no"}, nil
 	case answer.Action != "accept": // no answer at all would be the default
-		return "", errors.New("the person declined to answer")
+		return builtin.Answer{}, errors.New("the person declined to answer")
 	}
-	return text, nil
+	return builtin.Answer{Text: text}, nil
 }
 
 // Elicit implements [mcp.Respondent]: a question of a server goes on to the client,

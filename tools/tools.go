@@ -108,6 +108,9 @@ type Result struct {
 	Structured json.RawMessage
 	// IsError says that the tool failed; Content then says how.
 	IsError bool
+	// Unasked says of a tool that asks a person that nobody was asked: Content is
+	// what the host says in that person's place, and nobody's word.
+	Unasked bool
 }
 
 // Text returns a successful result of one text block.

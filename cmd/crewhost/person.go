@@ -126,16 +126,16 @@ func orNobody(agent string) string {
 // Ask puts a question of an agent (the human_input tool) at the terminal. Where
 // nobody is there, --approve allow gives the question's own default, and
 // everything else is an error: an answer is never made up.
-func (p *person) Ask(ctx context.Context, q builtin.Question) (string, error) {
+func (p *person) Ask(ctx context.Context, q builtin.Question) (builtin.Answer, error) {
 	if !p.console.terminal {
 		return p.unattended(q)
 	}
 	over, err := p.turn(ctx)
 	if err != nil {
-		return "", err
+		return builtin.Answer{}, err
 	}
 	defer over()
-	return p.keyboard.line(ctx, func() {
+	said, err := p.keyboard.line(ctx, func() {
 		p.progress.line(yellow, "An agent asks: "+q.Prompt)
 		for i, choice := range q.Choices {
 			p.progress.line(grey, fmt.Sprintf("  %d) %s", i+1, choice))
@@ -147,21 +147,23 @@ func (p *person) Ask(ctx context.Context, q builtin.Question) (string, error) {
 			p.progress.line(grey, "Enter alone means: "+q.Default)
 		}
 	})
+	return builtin.Answer{Text: said}, err
 }
 
-// unattended answers a question that nobody can be asked.
-func (p *person) unattended(q builtin.Question) (string, error) {
+// unattended answers a question that nobody can be asked. That --approve allows is
+// the word of whoever started the run; that it denies is word of nobody.
+func (p *person) unattended(q builtin.Question) (builtin.Answer, error) {
 	switch {
 	case p.mode == "allow" && q.Kind == builtin.KindApproval:
 		p.progress.warn("approved by --approve allow: " + q.Prompt)
-		return "yes", nil
+		return builtin.Answer{Text: "yes"}, nil
 	case p.mode == "deny" && q.Kind == builtin.KindApproval:
-		return "no", nil
+		return builtin.Answer{Text: "no", Unasked: true}, nil
 	case p.mode == "allow" && q.Default != "":
 		p.progress.warn("answered with its default by --approve allow: " + q.Prompt)
-		return q.Default, nil
+		return builtin.Answer{Text: q.Default}, nil
 	default:
-		return "", errNobody
+		return builtin.Answer{}, errNobody
 	}
 }
 

@@ -147,8 +147,8 @@ func TestAskUnattended(t *testing.T) {
 	} {
 		p, _, _ := sit(t, tt.mode)
 		p.console.terminal = false
-		if got, err := p.Ask(t.Context(), tt.q); got != tt.want || !errors.Is(err, tt.err) {
-			t.Errorf("%s, %+v: %q, %v", tt.mode, tt.q, got, err)
+		if got, err := p.Ask(t.Context(), tt.q); got.Text != tt.want || got.Unasked != (got.Text == "no") || !errors.Is(err, tt.err) {
+			t.Errorf("%s, %+v: %+v, %v", tt.mode, tt.q, got, err)
 		}
 	}
 }

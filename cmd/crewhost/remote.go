@@ -204,7 +204,7 @@ func (r *remote) Approve(ctx context.Context, q permission.Request, d permission
 }
 
 // Ask puts a question of an agent.
-func (r *remote) Ask(ctx context.Context, q builtin.Question) (string, error) {
+func (r *remote) Ask(ctx context.Context, q builtin.Question) (builtin.Answer, error) {
 	input := map[builtin.Kind]string{
 		builtin.KindText: event.InputText, builtin.KindApproval: event.InputConfirm, builtin.KindChoice: event.InputChoice,
 	}[q.Kind]
@@ -216,11 +216,12 @@ func (r *remote) Ask(ctx context.Context, q builtin.Question) (string, error) {
 		return err
 	})
 	if err != nil {
-		return "", err
+		return builtin.Answer{}, err
 	}
 	if answered {
 		r.given(given, c.Action, byCommand)
-		return answerOf(q, c)
+		said, err := answerOf(q, c)
+		return builtin.Answer{Text: said}, err
 	}
 	r.mu.Lock()
 	mode := r.mode
@@ -228,16 +229,16 @@ func (r *remote) Ask(ctx context.Context, q builtin.Question) (string, error) {
 	switch {
 	case q.Kind == builtin.KindApproval && mode == "allow":
 		r.given(given, "accept", byFlag)
-		return "yes", nil
+		return builtin.Answer{Text: "yes"}, nil
 	case q.Kind == builtin.KindApproval:
 		r.given(given, "decline", byNobody)
-		return "no", nil
+		return builtin.Answer{Text: "no", Unasked: true}, nil
 	case q.Default != "":
 		r.given(given, "accept", byDefault)
-		return q.Default, nil
+		return builtin.Answer{Text: q.Default, Unasked: mode != "allow"}, nil
 	default:
 		r.given(given, "cancel", byNobody)
-		return "", errNobodyWatches
+		return builtin.Answer{}, errNobodyWatches
 	}
 }
 

@@ -313,6 +313,30 @@ func TestQuestionsWhenNobodyIsThere(t *testing.T) {
 	}
 }
 
+// What is answered where nobody was asked is no answer that a task with humanInput
+// waits for: neither the refusal nor a default that the model itself proposed.
+func TestHumanInputWhenNobodyIsThere(t *testing.T) {
+	const approval = `{"prompt":"Shall I?","input_type":"approval"}`
+	for _, tt := range []struct {
+		call, want string
+		args       []string
+		code       int
+	}{
+		{approval, "rejected", nil, exitFailed},
+		{approval, "rejected", []string{"--approve", "deny"}, exitFailed},
+		{colours, "red", nil, exitFailed},
+		{approval, "approved", []string{"--approve", "allow"}, exitOK},
+		{colours, "red", []string{"--approve", "allow"}, exitOK},
+	} {
+		w := watchIn(t, crewDir(t, "", "human_input", ", humanInput: true", []string{tt.want}, callOn("c1", "human_input", tt.call)), tt.args...)
+		w.until("input.needed")
+		w.leave()
+		if code := w.exit(); code != tt.code || strings.Contains(w.stderr.String(), "no person has answered") != (code != exitOK) {
+			t.Errorf("%s %q: exit code %d:\n%s", tt.call, tt.args, code, w.stderr)
+		}
+	}
+}
+
 // What a server asks goes the same way, as a form or as a page to visit (O19).
 func TestServersQuestionsByCommand(t *testing.T) {
 	form := callOn("c1", "ask", `{"message":"Which region?","schema":{"type":"object","required":["region","count"],"properties":{"region":{"type":"string","enum":["eu","us"]},"count":{"type":"integer","default":2},"fast":{"type":"boolean"}}}}`)

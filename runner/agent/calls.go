@@ -181,7 +181,7 @@ func (r *run) call(ctx context.Context, c *call) {
 		returned.Error = excerpt(line(err.Error(), ""), 500)
 	case res.IsError:
 		returned.Error = excerpt(line(resultText(res), "the tool reported an error without a word"), 500)
-	case c.tool.def.Name == humanInput:
+	case c.tool.def.Name == humanInput && !res.Unasked:
 		r.heard.Store(true)
 	}
 	returned.Success = new(!res.IsError)

@@ -21,6 +21,7 @@ func TestHumanInputIsNoMereWish(t *testing.T) {
 		"asked at once":     {llmtest.New(t, asks, llmtest.Text("Done.")), answering("human_input", tools.Text("yes"), nil), ""},
 		"asked when told":   {llmtest.New(t, llmtest.Text("Done."), asks, llmtest.Text("Done.")), answering("human_input", tools.Text("yes"), nil), ""},
 		"never asked":       {llmtest.New(t, llmtest.Text("Done."), llmtest.Text("Done, truly."), llmtest.Text("Done, really.")), answering("human_input", tools.Text("yes"), nil), agent.ReasonRejected},
+		"nobody was asked":  {llmtest.New(t, asks, llmtest.Text("Done."), llmtest.Text("Done."), llmtest.Text("Done.")), answering("human_input", tools.Result{Content: tools.Text("rejected").Content, Unasked: true}, nil), agent.ReasonRejected},
 		"nobody could hear": {llmtest.New(t, asks, llmtest.Text("Done."), llmtest.Text("Done."), llmtest.Text("Done.")), answering("human_input", tools.Failure("nobody can be asked"), nil), agent.ReasonRejected},
 	} {
 		t.Run(name, func(t *testing.T) {

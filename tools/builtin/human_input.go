@@ -13,10 +13,18 @@ import (
 
 // Asker asks a person a question.
 type Asker interface {
-	// Ask puts q to a person and returns the answer as it was given; empty
-	// means that the person gave none. It returns when ctx ends, and must allow
-	// concurrent calls.
-	Ask(ctx context.Context, q Question) (string, error)
+	// Ask puts q to a person and returns the answer. It returns when ctx ends,
+	// and must allow concurrent calls.
+	Ask(ctx context.Context, q Question) (Answer, error)
+}
+
+// Answer is what a person answered, or what is said where nobody could be asked.
+type Answer struct {
+	Text string // as it was given; empty: none
+	// Unasked says that Text is nobody's word: a refusal, or the default, by
+	// which an agent goes on that has nobody to ask. It is no answer that a task
+	// with humanInput waits for. What the host was started to answer with is one.
+	Unasked bool
 }
 
 // Kind is the kind of a [Question].
@@ -89,7 +97,9 @@ func humanInput(asker Asker) tool {
 				}
 				return tools.Result{}, fmt.Errorf("asking a person for tool %q: %w", "human_input", err)
 			}
-			return q.judge(answer), nil
+			res := q.judge(answer.Text)
+			res.Unasked = answer.Unasked
+			return res, nil
 		},
 	}
 }

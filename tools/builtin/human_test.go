@@ -17,7 +17,10 @@ import (
 // person answers with a function.
 type person func(context.Context, builtin.Question) (string, error)
 
-func (p person) Ask(ctx context.Context, q builtin.Question) (string, error) { return p(ctx, q) }
+func (p person) Ask(ctx context.Context, q builtin.Question) (builtin.Answer, error) {
+	said, err := p(ctx, q)
+	return builtin.Answer{Text: said}, err
+}
 
 func TestHumanInputWithNobody(t *testing.T) {
 	b := newBench(t, nil)
@@ -81,6 +84,21 @@ func TestHumanInputQuestionIsCleanAndBounded(t *testing.T) {
 	b.call(t, "human_input", args(t, "prompt", strings.Repeat("é", 100_000)))
 	if n := len([]rune(got.Prompt)); n > 4000 {
 		t.Errorf("the prompt has %d characters", n)
+	}
+}
+
+// absent says no in the place of a person.
+type absent struct{}
+
+func (absent) Ask(context.Context, builtin.Question) (builtin.Answer, error) {
+	return builtin.Answer{Text: "no", Unasked: true}, nil
+}
+
+func TestHumanInputTellsThatNobodyWasAsked(t *testing.T) {
+	tool, _ := newBench(t, absent{}).reg.Lookup("human_input")
+	res, err := tool.Call(t.Context(), tools.Call{Arguments: json.RawMessage(`{"prompt":"OK?","input_type":"approval"}`)})
+	if err != nil || !res.Unasked || res.IsError || res.Content[0].Text != "rejected" {
+		t.Errorf("got %+v, %v", res, err)
 	}
 }
 
