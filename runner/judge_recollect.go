@@ -112,7 +112,7 @@ func (h *Host) judgeKnowledge(c *crew.Crew) (issues, warnings crew.Issues) {
 			if err != nil {
 				fail(pattern.Pos, fmt.Sprintf("%s: the source %s: %v", at, strict.Quote(pattern.V), err), "")
 			} else if len(skipped) > 0 {
-				warn(pattern.Pos, fmt.Sprintf("%s: the source %s: left out, since they are no text: %s", at, strict.Quote(pattern.V), several(skipped)), "")
+				warn(pattern.Pos, fmt.Sprintf("%s: the source %s: left out, since they can't be read as text: %s", at, strict.Quote(pattern.V), several(skipped)), "")
 			}
 		}
 	}

@@ -269,7 +269,7 @@ func (r *recollection) excerpts(ctx context.Context, a *crew.Agent, task, questi
 		}
 		for _, e := range found {
 			n++
-			fmt.Fprintf(&b, "\n\n## [%d] %s (%s)\n\n%s", n, e.Cite(), e.Collection, e.Text)
+			fmt.Fprintf(&b, "\n\n## [%d] %s (%s)\n\n%s", n, e.Cite(), e.Collection, r.redact(e.Text))
 		}
 	}
 	if n == 0 {

@@ -211,7 +211,7 @@ func TestKnowledge(t *testing.T) {
 	r := open(t, files, with(m))
 	c, err := crew.Load(filepath.Join(r.dir, "crew.yaml"))
 	v := r.host.Judge(c, err, nil)
-	if len(v.Issues) > 0 || len(v.Warnings) != 1 || !strings.Contains(v.Warnings[0].Message, "no text: docs/chart.png") {
+	if len(v.Issues) > 0 || len(v.Warnings) != 1 || !strings.Contains(v.Warnings[0].Message, "left out, since they can't be read as text: docs/chart.png") {
 		t.Fatal(v.Issues, v.Warnings)
 	}
 	if _, err := os.Stat(filepath.Join(r.dir, "kept")); !errors.Is(err, os.ErrNotExist) {
@@ -232,7 +232,7 @@ func TestJudgeRecollection(t *testing.T) {
 	const head = "name: A\ngoal: B\nagents: {one: {goal: C%s}}\ntasks: {t: {description: D, expectedOutput: E, agent: one}}\n"
 	files := map[string]string{
 		"crewhost.yaml": "llm: {provider: openai, model: plain}\nmounts: [\"./data:/data:ro\"]\n",
-		"data/a.txt":    "a", "docs/a.md": "a", "docs/b.pdf": "%PDF-1.7", "bin/c.bin": "\x00", "many/1.md": "", "crew.yaml": "",
+		"data/a.txt":    "a", "docs/a.md": "a", "docs/b[1].md": "b", "x{1}/c.md": "c", "docs/b.pdf": "%PDF-1.7", "bin/c.bin": "\x00", "many/1.md": "", "crew.yaml": "",
 	}
 	for name, tt := range map[string]struct {
 		agent, crew string
@@ -247,7 +247,7 @@ func TestJudgeRecollection(t *testing.T) {
 		"no memory": {agent: ", tools: [memory_store, rag_search]", warnings: []string{
 			"the crew has no documents: rag_search finds nothing",
 			"1:1 the crew has no memory: semantic_search and memory_store find and keep nothing"}},
-		"all is well": {agent: ", knowledge: [x]", crew: "rag: {collections: {x: {sources: [docs/a.md, /data, /crew/docs/*.md, ./docs/../docs/?.md]}}}\n"},
+		"all is well": {agent: ", knowledge: [x]", crew: "rag: {collections: {x: {sources: [docs/a.md, 'docs/b[1].md', 'x{1}', /data, /crew/docs/*.md, ./docs/../docs/?.md]}}}\n"},
 		"no collection": {agent: ", knowledge: [guide]", crew: "rag: {collections: {guides: {sources: [docs/a.md]}}}\n", issues: []string{
 			`3:37 agents.one.knowledge.0: there is no collection "guide"`}},
 		"sources": {crew: `rag:

@@ -101,7 +101,7 @@ func (s shelf) Search(ctx context.Context, question, collection string, top int)
 	}
 	var passages []builtin.Passage
 	for _, e := range found {
-		passages = append(passages, builtin.Passage{Place: fmt.Sprintf("%s (%s)", e.Cite(), e.Collection), Text: e.Text, Score: e.Score})
+		passages = append(passages, builtin.Passage{Place: fmt.Sprintf("%s (%s)", e.Cite(), e.Collection), Text: s.redact(e.Text), Score: e.Score})
 	}
 	return passages, nil
 }

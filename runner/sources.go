@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/bmatcuk/doublestar/v4"
 
@@ -57,24 +58,24 @@ type source struct {
 }
 
 // matches finds the files that a source of a collection names: one file, all files
-// below a folder, or what fits a pattern. Files that are no text are skipped where
-// a pattern named them, and an error where the source itself did. Hidden files and
-// folders are no part of what a pattern finds.
+// below a folder, or what fits a pattern. Files that can't be read as text, and
+// cited, are skipped where a pattern named them, and an error where the source
+// itself did. Hidden files and folders are no part of what a pattern finds.
 func (s *sources) matches(pattern string, most int) (found []source, skipped []string, err error) {
 	within, name, prefix, err := s.place(pattern)
 	if err != nil {
 		return nil, nil, err
 	}
-	exact := !strings.ContainsAny(name, "*?[{")
+	info, err := fs.Stat(within, name)
+	exact := err == nil || !strings.ContainsAny(name, "*?[{") // a file may be called a[1].md
 	if exact {
-		info, err := fs.Stat(within, name)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil, nil, errors.New("there is no such file")
 		case err != nil:
 			return nil, nil, plain(err)
 		case info.IsDir():
-			name, exact = path.Join(name, "**"), false
+			name, exact = path.Join(literal(name), "**"), false
 		case !info.Mode().IsRegular():
 			return nil, nil, errors.New("it is no regular file")
 		}
@@ -95,7 +96,11 @@ func (s *sources) matches(pattern string, most int) (found []source, skipped []s
 	}
 	for _, n := range names {
 		f := source{prefix + n, func() (fs.File, error) { return within.Open(n) }}
-		if err := f.check(); err != nil {
+		err := f.check()
+		if err == nil && strings.ContainsFunc(n, unicode.IsControl) {
+			err = errors.New("its name has control characters, and can't be cited")
+		}
+		if err != nil {
 			if exact {
 				return nil, nil, err
 			}
@@ -112,6 +117,11 @@ func (s *sources) matches(pattern string, most int) (found []source, skipped []s
 		return nil, nil, err
 	}
 	return found, skipped, nil
+}
+
+// literal is the pattern for a name itself.
+func literal(name string) string {
+	return strings.NewReplacer("*", `\*`, "?", `\?`, "[", `\[`, "{", `\{`, "}", `\}`).Replace(name)
 }
 
 // place says where a pattern is to be looked for, and what stands before the names

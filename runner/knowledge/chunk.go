@@ -159,10 +159,7 @@ func (c *cutter) split(s span, level int) {
 	}
 	if level == anywhere { // within a word
 		for s.from < s.to {
-			n := max(fitting(c.text[s.from:s.to], c.most/4), 1)
-			for s.from+n < s.to && !utf8.RuneStart(c.text[s.from+n]) {
-				n++
-			}
+			n := fitting(c.text[s.from:s.to], c.most/4) // at least one letter, of one token
 			c.piece(span{s.from, s.from + n})
 			s.from += n
 		}

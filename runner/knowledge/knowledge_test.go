@@ -283,6 +283,7 @@ func FuzzCut(f *testing.F) {
 	f.Add("\n\n \n\t\n", 3, 2, true)
 	f.Add(strings.Repeat("x", 100)+" \n "+strings.Repeat("\n", 50)+"y", 4, 3, true)
 	f.Add("a\r\nb\xff\x00c", 2, 9, false)
+	f.Add("0000\xae", 1, 0, false)
 	f.Fuzz(func(t *testing.T, text string, most, overlap int, fixed bool) {
 		if len(text) > 10_000 {
 			return
