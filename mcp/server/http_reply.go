@@ -39,8 +39,13 @@ type reply struct {
 	text   *bytes.Buffer // of an error in plain text; nil: there is none
 	late   bool          // the status came after a sign of life
 	ended  bool
-	stop   func()      // the signs of life; may be nil
-	flush  *time.Timer // of what was written; may be nil
+
+	// The timer sends what was written and is not yet sent, or a sign of life. It is
+	// nil where there are none, and everything is sent at once.
+	timer    *time.Timer
+	every    time.Duration // a sign of life
+	unsent   bool
+	extended time.Time // when the client last got its time
 }
 
 func newReply(w http.ResponseWriter, timeout time.Duration, outbox *outbox) *reply {
@@ -75,11 +80,14 @@ func (r *reply) start(status int) {
 	r.w.WriteHeader(status)
 }
 
-// extend gives the client its time for one more piece.
+// extend gives the client its time for one more piece, or nine tenths of it.
 func (r *reply) extend() {
-	if !r.ended {
-		_ = r.rc.SetWriteDeadline(time.Now().Add(r.timeout)) // in tests there is no connection
+	now := time.Now()
+	if r.ended || now.Sub(r.extended) < r.timeout/10 {
+		return
 	}
+	r.extended = now
+	_ = r.rc.SetWriteDeadline(now.Add(r.timeout)) // in tests there is no connection
 }
 
 // maxErrorText bounds an error in plain text.
@@ -113,21 +121,15 @@ const flushAfter = time.Millisecond
 func (r *reply) FlushError() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.flush == nil {
-		r.flush = time.AfterFunc(flushAfter, func() { _ = r.flushNow() }) // the next write has the error
-	} else {
-		r.flush.Reset(flushAfter)
-	}
-	return nil
-}
-
-func (r *reply) flushNow() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.text != nil || r.ended {
+	switch {
+	case r.text != nil || r.ended:
 		return nil
+	case r.timer == nil:
+		return r.rc.Flush()
 	}
-	return r.rc.Flush()
+	r.unsent = true
+	r.timer.Reset(flushAfter) // the next write has the error
+	return nil
 }
 
 // asEvent frames an answer that is to come by itself as one of the stream that has
@@ -145,26 +147,34 @@ func asEvent(p []byte) []byte {
 func (r *reply) live(every time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var timer *time.Timer
-	timer = time.AfterFunc(every, func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if r.ended || r.text != nil {
-			return
+	r.every = every
+	r.timer = time.AfterFunc(every, r.tick)
+}
+
+// tick is what the timer does.
+func (r *reply) tick() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.ended || r.text != nil:
+		return
+	case r.unsent:
+		r.unsent = false
+		if r.rc.Flush() == nil {
+			r.timer.Reset(r.every)
 		}
-		if r.status == 0 {
-			r.status = http.StatusOK
-			r.w.Header().Set("Content-Type", eventStream)
-			r.w.Header().Set("Cache-Control", "no-cache, no-transform")
-		} else if r.w.Header().Get("Content-Type") != eventStream {
-			return
-		}
-		r.extend()
-		if _, err := r.w.Write([]byte(signOfLife)); err == nil && r.rc.Flush() == nil {
-			timer.Reset(every)
-		}
-	})
-	r.stop = func() { timer.Stop() }
+		return
+	case r.status == 0:
+		r.status = http.StatusOK
+		r.w.Header().Set("Content-Type", eventStream)
+		r.w.Header().Set("Cache-Control", "no-cache, no-transform")
+	case r.w.Header().Get("Content-Type") != eventStream:
+		return
+	}
+	r.extend()
+	if _, err := r.w.Write([]byte(signOfLife)); err == nil && r.rc.Flush() == nil {
+		r.timer.Reset(r.every)
+	}
 }
 
 // end ends the reply once the handler has: nothing is sent after it. The client
@@ -172,11 +182,8 @@ func (r *reply) live(every time.Duration) {
 func (r *reply) end() (status int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.stop != nil {
-		r.stop()
-	}
-	if r.flush != nil {
-		r.flush.Stop()
+	if r.timer != nil {
+		r.timer.Stop()
 	}
 	r.extend()
 	r.ended = true
