@@ -151,6 +151,7 @@ func (l Limits) resultChars(tool string) int {
 const (
 	sameErrors     = 3   // turns that fail alike, then the task stops
 	malformedTurns = 3   // turns of malformed calls alone, then the task stops
+	callsOfTurn    = 128 // calls of one turn that are run
 	cutCalls       = 2   // cut turns with calls that are handed back, then the task stops
 	emptyAnswers   = 2   // empty answers that are asked for again, then the task stops
 	manyTools      = 128 // tools above which providers refuse a request (K27)
@@ -244,10 +245,10 @@ type Prior struct {
 
 // Output is what came of a task. With an error it holds what there was till then.
 type Output struct {
-	Text      string // the answer, or the last text of a task that failed
-	Usage     llm.Usage
-	Turns     int // calls to the model
-	ToolCalls int // calls that reached the toolbox
+	Text      string    // the answer, or the last text of a task that failed
+	Usage     llm.Usage // with that of coworkers
+	Turns     int       // the agent's own calls to its model
+	ToolCalls int       // the agent's own calls that reached the toolbox
 	Model     string
 	Took      time.Duration
 }

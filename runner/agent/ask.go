@@ -12,11 +12,10 @@ import (
 )
 
 // What a model is asked for, as events and accounts tell it. Processes add words
-// of their own to these, such as assign, review and vote.
+// of their own to these, such as plan, assign, review and vote.
 const (
 	OperationTask       = "agent"
 	OperationDelegation = "delegation"
-	OperationPlan       = "plan"
 	OperationQuestion   = "question"
 )
 

@@ -39,6 +39,9 @@ func (r *run) callTools(ctx context.Context, msg llm.Message) error {
 		wrote := &msg.Calls[i]
 		wrote.ID = r.uniqueID(wrote.ID, i)
 		r.judge(c, *wrote)
+		if i >= callsOfTurn {
+			c.fault = fmt.Sprintf("%s was not run: at most %d calls of one turn are", c.name, callsOfTurn)
+		}
 		if !c.known {
 			wrote.Name = fitName(wrote.Name)
 		}

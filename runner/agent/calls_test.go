@@ -355,3 +355,21 @@ func TestMalformedArgumentsAreHandedBackBounded(t *testing.T) {
 		}
 	}
 }
+
+// A turn of very many calls is answered in full, and runs so many.
+func TestATurnRunsSoManyCalls(t *testing.T) {
+	var calls []llm.ToolCall
+	for i := range 130 {
+		calls = append(calls, toolCall(fmt.Sprint(i), "search", "{}"))
+	}
+	b := newBench(t, llmtest.New(t, llmtest.Calls(calls...), llmtest.Text("done").Expect(func(req llm.Request) error {
+		got := results(req)
+		if len(got) != 130 || got[127] != "127 false search{}" || got[128] != "128 true Error: search was not run: at most 128 calls of one turn are" {
+			return fmt.Errorf("%d results: %q", len(got), got[127:])
+		}
+		return nil
+	})), echo("search"))
+	if out, err := b.run(t.Context(), t, input("search")); err != nil || len(b.calls) != 128 || out.ToolCalls != 128 {
+		t.Errorf("%v, %d calls, %+v", err, len(b.calls), out)
+	}
+}

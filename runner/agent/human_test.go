@@ -38,3 +38,14 @@ func TestHumanInputIsNoMereWish(t *testing.T) {
 		})
 	}
 }
+
+// Without a tool to ask with, such a task does not begin.
+func TestHumanInputNeedsItsTool(t *testing.T) {
+	in := input()
+	in.Task.HumanInput = true
+	_, err := newBench(t, llmtest.New(t)).run(t.Context(), t, in)
+	wantReason(t, err, agent.ReasonTools)
+	if !strings.Contains(err.Error(), `"human_input"`) {
+		t.Error(err)
+	}
+}

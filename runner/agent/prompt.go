@@ -47,7 +47,7 @@ func (l Limits) user(in Input, set *toolset) (text string, notices []string) {
 	if f := in.form; f != nil && f.IsJSON() {
 		b.WriteString("\n\n# Form of the answer\n\n" + jsonAnswer(f.Schema))
 	}
-	if t.HumanInput && set.holds(humanInput) {
+	if t.HumanInput {
 		fmt.Fprintf(&b, "\n\n# A person's word\n\nBefore you answer, put your result to a person with %s and follow what they say.", set.wireName(humanInput))
 	}
 	if len(t.Context) > 0 {

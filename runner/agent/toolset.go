@@ -46,7 +46,11 @@ func newToolset(a *crew.Agent, t *crew.Task, defs []tools.Definition, fit func(j
 		known[d.Name] = d
 	}
 	var names, missing []string
-	for _, n := range slices.Concat(a.Tools, t.Tools) {
+	wanted := slices.Concat(a.Tools, t.Tools)
+	if t.HumanInput {
+		wanted = append(wanted, crew.Text{V: humanInput})
+	}
+	for _, n := range wanted {
 		if _, ok := known[n.V]; !ok {
 			missing = append(missing, strconv.Quote(n.V))
 			continue
@@ -57,9 +61,6 @@ func newToolset(a *crew.Agent, t *crew.Task, defs []tools.Definition, fit func(j
 		slices.Sort(missing)
 		return nil, fail(ReasonTools, "agent %q and task %q name tools that are not there: %s",
 			a.Key, t.Key, strings.Join(slices.Compact(missing), ", "))
-	}
-	if _, ok := known[humanInput]; ok && t.HumanInput {
-		names = append(names, humanInput)
 	}
 	set := &toolset{}
 	beside := make(map[string]tools.Tool, len(own))
