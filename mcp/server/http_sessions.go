@@ -58,17 +58,14 @@ func (s *sessions) use(id string, who identity) (*httpSession, func()) {
 		return nil, nil
 	}
 	one.users++
-	one.timer.Stop()
 	return one, func() { s.leave(one) }
 }
 
 func (s *sessions) leave(one *httpSession) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if one.users--; one.users == 0 && s.open[one.id] == one {
-		one.since = time.Now()
-		one.timer.Reset(s.idle)
-	}
+	one.users--
+	one.since = time.Now() // the timer goes by it when it fires, and is left alone till then
 }
 
 // reserve has a place for one more session, until it is opened or forgone.
@@ -113,7 +110,6 @@ func (s *sessions) opened(one *httpSession) (done func()) {
 	}
 	one.users, one.since = 1, time.Now()
 	one.timer = time.AfterFunc(s.idle, func() { s.expire(one) })
-	one.timer.Stop()
 	s.open[one.id] = one
 	return func() { s.leave(one) }
 }
@@ -121,7 +117,15 @@ func (s *sessions) opened(one *httpSession) (done func()) {
 func (s *sessions) expire(one *httpSession) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if one.users == 0 && s.open[one.id] == one {
+	wait := s.idle - time.Since(one.since)
+	if one.users > 0 {
+		wait = s.idle
+	}
+	switch {
+	case s.open[one.id] != one:
+	case wait > 0:
+		one.timer.Reset(wait)
+	default:
 		s.log("a session was idle for long and ends", "session", brief(one.id))
 		s.removeLocked(one)
 	}
