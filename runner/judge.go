@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"crewhost/config/strict"
 	"crewhost/crew"
 	"crewhost/mcp"
 	"crewhost/tools/mount"
@@ -51,7 +52,11 @@ func (h *Host) Judge(loaded *crew.Crew, loadErr error, inputs crew.Inputs) Verdi
 	v.Issues = append(v.Issues, loaded.Validate(h.catalog(), inputs)...)
 	v.Warnings = append(v.Warnings, loaded.Warnings...)
 	for _, name := range loaded.Unused(inputs) {
-		v.Warnings = append(v.Warnings, crew.Issue{Code: CodeUnused, Message: fmt.Sprintf("the variable %q is given and not used", name)})
+		unused := crew.Issue{Code: CodeUnused, Message: fmt.Sprintf("the variable %q is given and not used", name)}
+		if near := nearestVariable(name, loaded); near != "" {
+			unused.Hint = fmt.Sprintf("did you mean %q?", near)
+		}
+		v.Warnings = append(v.Warnings, unused)
 	}
 	v.Warnings = append(v.Warnings, h.models.vendors(loaded)...)
 	issues, changes := h.models.judgeModels(loaded)
@@ -84,6 +89,16 @@ func (h *Host) unmounted(c *crew.Crew) crew.Issues {
 		})
 	}
 	return issues
+}
+
+// nearestVariable is the variable of a crew that a name which it does not use was
+// probably meant to be, or "".
+func nearestVariable(name string, c *crew.Crew) string {
+	names := []string{crew.InitialContext}
+	for _, v := range c.Variables() {
+		names = append(names, v.Name)
+	}
+	return strict.Nearest(name, names)
 }
 
 // unsupported warns of what a crew asks for and this version does not do: the run

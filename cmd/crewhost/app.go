@@ -14,6 +14,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"crewhost/config"
+	"crewhost/config/strict"
 	"crewhost/mcp"
 	"crewhost/mcp/child"
 	"crewhost/runner"
@@ -56,13 +57,29 @@ func newApp(c *console) *cli.App {
 		},
 		Action: func(ctx *cli.Context) error {
 			if word := ctx.Args().First(); word != "" {
-				return usagef("unknown command %q; crewhost --help lists the commands", word)
+				return unknownCommand(ctx, word, "crewhost --help lists the commands")
 			}
 			return cli.ShowAppHelp(ctx)
 		},
 	}
 	quietUsage(app.Commands)
 	return app
+}
+
+// unknownCommand is what is said of a word that is none of the commands.
+func unknownCommand(ctx *cli.Context, word, known string) error {
+	of, near := "", ""
+	if ctx.Command.Name != ctx.App.Name {
+		of = ctx.Command.Name + ": "
+	}
+	var names []string
+	for _, c := range ctx.Command.Subcommands {
+		names = append(names, c.Name)
+	}
+	if n := strict.Nearest(word, names); n != "" {
+		near = fmt.Sprintf(" (did you mean %q?)", n)
+	}
+	return usagef("%sunknown command %q%s; %s", of, word, near, known)
 }
 
 // quietUsage makes a wrong flag one line instead of a page of help.
@@ -142,7 +159,11 @@ func newSession(ctx *cli.Context, c *console, anchor string) (*session, error) {
 		return nil, usagef("--settings is empty: name a file")
 	}
 	levels := []slog.Level{slog.LevelWarn, slog.LevelInfo, slog.LevelDebug}
-	level := levels[min(max(ctx.Int(verbosityFlag), 0), len(levels)-1)]
+	verbosity := ctx.Int(verbosityFlag)
+	if verbosity < 0 || verbosity >= len(levels) {
+		return nil, usagef("-v %d: it takes 0, 1, 2", verbosity)
+	}
+	level := levels[verbosity]
 	format, err := oneOf(ctx, logFormatFlag, "text", "json")
 	if err != nil {
 		return nil, err

@@ -26,7 +26,7 @@ func eventsCommand(c *console) *cli.Command {
 		}},
 		Action: func(ctx *cli.Context) error {
 			if word := ctx.Args().First(); word != "" {
-				return usagef("events: unknown command %q; it knows schema", word)
+				return unknownCommand(ctx, word, "it knows schema")
 			}
 			return cli.ShowSubcommandHelp(ctx)
 		},

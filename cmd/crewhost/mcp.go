@@ -60,7 +60,7 @@ func mcpCommand(c *console) *cli.Command {
 		},
 		Action: func(ctx *cli.Context) error {
 			if word := ctx.Args().First(); word != "" {
-				return usagef("mcp: unknown command %q; it knows list, start, serve, tools, call, ping, resources, prompts, login and logout", word)
+				return unknownCommand(ctx, word, "it knows list, start, serve, tools, call, ping, resources, prompts, login and logout")
 			}
 			return cli.ShowSubcommandHelp(ctx)
 		},

@@ -136,7 +136,7 @@ func nonNil[T any](list []T) []T { return append([]T{}, list...) }
 // warnings prints what is to be known of a server's list.
 func (o *output) warnings(server string, lines []string) {
 	for _, w := range lines {
-		fmt.Fprintf(o.err, "WARNING: MCP server %q: %s\n", server, oneLine(w))
+		fmt.Fprintf(o.console.err, "WARNING: MCP server %q: %s\n", server, oneLine(w))
 	}
 }
 

@@ -48,6 +48,9 @@ func startCommand(c *console) *cli.Command {
 		Flags: append(serveFlags(),
 			&cli.BoolFlag{Name: "http", Usage: "serve it over HTTP, as the settings say, and not on stdio"}),
 		Action: func(ctx *cli.Context) error {
+			if ctx.NArg() > 1 && ctx.Bool("http") {
+				return usagef("mcp start: one handle, not %s; where it listens over HTTP its http.listen says", strings.Join(ctx.Args().Slice(), " "))
+			}
 			if ctx.NArg() != 1 {
 				return usagef("mcp start: name one handle; crewhost mcp list prints them")
 			}

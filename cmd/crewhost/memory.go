@@ -16,7 +16,6 @@ import (
 	"crewhost/crew"
 	"crewhost/runner"
 	"crewhost/runner/memory"
-	"crewhost/tools"
 )
 
 const limitFlag = "limit"
@@ -42,6 +41,12 @@ func memoryCommand(c *console) *cli.Command {
 			command("forget", "remove entries", "CREW ID…", -1, nil, memoryForget),
 			command("clear", "remove all entries", "CREW", 0, nil, memoryClear),
 		},
+		Action: func(ctx *cli.Context) error {
+			if word := ctx.Args().First(); word != "" {
+				return unknownCommand(ctx, word, "it knows list, search, show, forget and clear")
+			}
+			return cli.ShowSubcommandHelp(ctx)
+		},
 	}
 }
 
@@ -55,7 +60,7 @@ func withMemory(ctx *cli.Context, c *console, more int, do func(context.Context,
 	case more >= 0 && len(words) != 1+more, more < 0 && len(words) < 2:
 		return usagef("%s takes %s", ctx.Command.HelpName, ctx.Command.ArgsUsage)
 	}
-	out := &output{out: c.out, err: c.err, mask: c.redactor.Redact, show: c.show}
+	out := &output{out: c.out, console: c, mask: c.redactor.Redact, show: c.show}
 	if ctx.Command.Name == "list" || ctx.Command.Name == "search" || ctx.Command.Name == "show" {
 		if out, err = outputOf(ctx, c); err != nil {
 			return err
@@ -202,7 +207,7 @@ func (o *output) memories(found []memory.Entry) error {
 			what = "note " + e.Key
 		}
 		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\n", e.ID, e.RunAt.UTC().Format("2006-01-02 15:04 UTC"),
-			oneLine(what), oneLine(e.Agent), tools.Truncate(oneLine(e.Text), 100))
+			oneLine(what), oneLine(e.Agent), summary(e.Text))
 	}
 	return table.Flush()
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"crewhost/config/strict"
 	"crewhost/crew"
 	"crewhost/mcp"
 	"crewhost/runner"
@@ -21,10 +22,11 @@ import (
 // output writes results: on stdout in the format asked for, and nothing else
 // there.
 type output struct {
-	out, err io.Writer
-	json     bool
-	show     bool                // out is a terminal
-	mask     func(string) string // hides the secrets of the settings
+	out     io.Writer
+	console *console // its err, which --log-format changes, has all else
+	json    bool
+	show    bool                // out is a terminal
+	mask    func(string) string // hides the secrets of the settings
 }
 
 // outputOf is the output that --format asks for.
@@ -33,7 +35,7 @@ func outputOf(ctx *cli.Context, c *console) (*output, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &output{out: c.out, err: c.err, json: format == "json", mask: c.redactor.Redact, show: c.show}, nil
+	return &output{out: c.out, console: c, json: format == "json", mask: c.redactor.Redact, show: c.show}, nil
 }
 
 // reason is an error on stdout, which nobody else masks.
@@ -183,7 +185,7 @@ func (o *output) verdict(target string, v runner.Verdict, judging bool) error {
 		}
 	} else {
 		for _, w := range v.Warnings {
-			fmt.Fprintln(o.err, "WARNING: "+w.Error())
+			fmt.Fprintln(o.console.err, "WARNING: "+w.Error())
 		}
 	}
 	if len(v.Issues) == 0 {
@@ -193,12 +195,25 @@ func (o *output) verdict(target string, v runner.Verdict, judging bool) error {
 		return o.text("VALIDATION OK: %s (agents=%d, tasks=%d, tools resolved=%d)\n", path, v.Agents, v.Tasks, v.Tools)
 	}
 	if judging {
-		fmt.Fprintf(o.err, "VALIDATION FAILED: %s\n", path)
+		fmt.Fprintf(o.console.err, "VALIDATION FAILED: %s\n", path)
 	}
 	for _, issue := range v.Issues {
-		fmt.Fprintln(o.err, oneLine(issue.Error()))
+		fmt.Fprintln(o.console.err, oneLine(issue.Error()))
 	}
 	return errReported{count(len(v.Issues), "problem") + " in " + path, v.Issues}
+}
+
+// refused is the verdict on a crew that was not judged, since the settings or flags
+// won't do.
+func (o *output) refused(target string, err error, judging bool) error {
+	var issues strict.Issues
+	if !judging && !o.json || !errors.As(err, &issues) {
+		return err
+	}
+	if err := o.verdict(target, runner.Verdict{Issues: issues}, judging); !errors.As(err, new(errReported)) {
+		return err
+	}
+	return errReported{count(len(issues), "problem"), err}
 }
 
 // jsonRun is a finished run.

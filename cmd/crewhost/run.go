@@ -84,7 +84,7 @@ func runCrew(ctx *cli.Context, c *console, w *watch) (err error) {
 	}
 	s, err := newSession(ctx, c, anchor)
 	if err != nil {
-		return err
+		return out.refused(target, err, ctx.Bool("validate"))
 	}
 	loaded, loadIssues := crew.Load(target)
 	changes := []func(*runner.Config){func(cfg *runner.Config) { cfg.Stream = ctx.Bool(streamFlag) }}
@@ -95,7 +95,7 @@ func runCrew(ctx *cli.Context, c *console, w *watch) (err error) {
 	}
 	host, err := s.open(ctx, changes...)
 	if err != nil {
-		return err
+		return out.refused(target, err, ctx.Bool("validate"))
 	}
 	defer closeHost(host, &err)
 

@@ -149,7 +149,7 @@ func (c HTTPConfig) Check() error {
 	if n, perr := strconv.Atoi(port); err != nil || perr != nil || n < 0 || n > 65535 {
 		wrong("listen: %q is not host:port", c.Listen)
 	} else if !isLoopback(host) && len(c.Tokens) == 0 && c.OAuth == nil && !c.AllowUnauthenticated {
-		wrong("listen: %s is not loopback, and nobody is asked who they are: set tokens or OAuth, or say that it is meant", c.Listen)
+		wrong("listen: %s is not loopback, and nobody is asked who they are: set tokens or oauth, or allow_unauthenticated where that is meant", c.Listen)
 	}
 	if err := checkPath(c.Path); err != nil {
 		wrong("path: %w", err)
