@@ -188,7 +188,8 @@ type Budgets struct {
 type Caller interface {
 	// Elicit asks the person behind the client to fill in a form: schema is a
 	// flat JSON Schema of an object. It blocks until there is an answer, in both
-	// eras. [ErrNoClient] says that the client has no such ability.
+	// eras. [ErrNoClient] says that the client has no such ability. The question has
+	// a name where [AskAs] gave it one.
 	Elicit(ctx context.Context, message string, schema json.RawMessage) (Elicited, error)
 	// Sample asks the client's model. request and the answer are the params and
 	// the result of sampling/createMessage.
