@@ -110,6 +110,8 @@ const (
 	methodCallTool    = "tools/call"
 	methodCancelled   = "notifications/cancelled"
 	methodChanged     = "notifications/tools/list_changed"
+	methodNewPrompts  = "notifications/prompts/list_changed"
+	methodNewSources  = "notifications/resources/list_changed"
 	methodListen      = "subscriptions/listen"
 	methodListening   = "notifications/subscriptions/acknowledged"
 )

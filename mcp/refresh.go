@@ -18,15 +18,24 @@ func (p *probing) hear(next sdk.MethodHandler) sdk.MethodHandler {
 			// headers their calls need, before there are new ones.
 			outdate(p.stale)
 			return nil, nil
+		case methodNewPrompts, methodNewSources:
+			p.session.offersChanged()
 		case methodListening:
 			if conn := p.conn.Load(); conn != nil {
 				conn.acknowledge()
-				if conn.listed.Load() {
-					outdate(p.stale) // it may have changed before
+				if conn.listed.Load() { // it may have changed before
+					outdate(p.stale)
+					p.session.offersChanged()
 				}
 			}
 		}
 		return next(ctx, method, req)
+	}
+}
+
+func (s *session) offersChanged() {
+	if s.opts.OnOffers != nil {
+		s.opts.OnOffers()
 	}
 }
 
@@ -126,13 +135,26 @@ func spoilt(old, new catalog) error {
 // Where that comes later, the list is read once more.
 const acknowledgeLimit = 500 * time.Millisecond
 
+// wanted is what of a server's changes somebody wants to know that it tells of.
+func (s *session) wanted(conn *connection) sdk.NotificationSubscriptions {
+	var w sdk.NotificationSubscriptions
+	if caps := conn.client.InitializeResult().Capabilities; caps != nil {
+		w.ToolsListChanged = caps.Tools != nil && caps.Tools.ListChanged
+		if s.opts.OnOffers != nil {
+			w.ResourcesListChanged = caps.Resources != nil && caps.Resources.ListChanged
+			w.PromptsListChanged = caps.Prompts != nil && caps.Prompts.ListChanged
+		}
+	}
+	return w
+}
+
 // heed subscribes to changes of the list of tools, before it is read, so that
-// none is missed (O17). In the legacy era there is nothing to do: those servers
-// tell everybody.
+// none is missed (O17), and of what is offered besides. In the legacy era there is
+// nothing to do: those servers tell everybody.
 func (s *session) heed(ctx context.Context, conn *connection) {
 	defer conn.listed.Store(true)
-	caps := conn.client.InitializeResult().Capabilities
-	if conn.era() != Modern || caps == nil || caps.Tools == nil || !caps.Tools.ListChanged {
+	wanted := s.wanted(conn)
+	if conn.era() != Modern || !wanted.ToolsListChanged && !wanted.ResourcesListChanged && !wanted.PromptsListChanged {
 		return
 	}
 	listening, silence := context.WithCancel(context.WithoutCancel(ctx))
@@ -185,8 +207,9 @@ func (s *session) subscribe(ctx context.Context, conn *connection) (again bool) 
 	defer cancel()
 	ctx, ex := withExchange(ctx)
 	ex.done = make(chan struct{})
+	wanted := s.wanted(conn)
 	_, err := sdk.CallCustomMethod[*sdk.SubscriptionsListenParams, *sdk.SubscriptionsListenResult](ctx, conn.client, methodListen, &sdk.SubscriptionsListenParams{
-		Notifications: &sdk.NotificationSubscriptions{ToolsListChanged: true},
+		Notifications: &wanted,
 	})
 	if err != nil {
 		return false

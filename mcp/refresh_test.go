@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"crewhost/config"
 	"crewhost/mcp"
@@ -70,6 +71,42 @@ func TestListChangedStandard(t *testing.T) {
 				return ok
 			})
 			r.call("new", "{}")
+		})
+	}
+}
+
+// What a server offers besides tools may change too, and whoever wants to know is
+// told, in each era and over each transport.
+func TestOffersChanged(t *testing.T) {
+	t.Parallel()
+	for name, server := range map[string]config.Server{
+		"stdio modern": stdio("a", mcptest.Standard, "-tools", "add", "-contents"),
+		"stdio legacy": stdio("a", mcptest.Standard, "-tools", "add", "-contents", "-legacy"),
+		"http modern":  remote("a", mcptest.HTTP(t, "-tools", "add", "-contents")),
+		"http legacy":  remote("a", mcptest.HTTP(t, "-tools", "add", "-contents", "-legacy")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			told := make(chan struct{}, 1)
+			r := startWith(t, settings(server), mcp.Options{OnOffers: func() {
+				select {
+				case told <- struct{}{}:
+				default:
+				}
+			}}).connected()
+			for _, kind := range []string{"resource", "prompt"} {
+				n := 0
+				eventually(t, func() bool { // the stream of a legacy server is there a little later
+					n++
+					r.call("add", fmt.Sprintf(`{"name":"new%d","kind":%q}`, n, kind))
+					select {
+					case <-told:
+						return true
+					case <-time.After(50 * time.Millisecond):
+						return false
+					}
+				})
+			}
 		})
 	}
 }

@@ -57,6 +57,10 @@ type Options struct {
 	// and call at most; what comes quicker is left out. It must return at once:
 	// the server's messages wait for it.
 	OnProgress func(Progress)
+	// OnOffers, if set, is called where the resources or the prompts of a server may
+	// have changed. It must return at once: the server's messages wait for it. Servers
+	// of the modern era tell of that only where it is set.
+	OnOffers func()
 	// OnChange, if set, is called with each change of a server's state, in the
 	// order in which a server goes through them, one call at a time, by whoever
 	// caused or noticed one. Be quick: that may be a call which has its limit.

@@ -82,6 +82,7 @@ type Host struct {
 	guard    *permission.Guard
 	servers  *mcp.Sessions
 	models   *models
+	offers   bell // of servers, which may have changed
 }
 
 // Open checks the settings as far as that needs no server, then opens the mounts,
@@ -140,7 +141,7 @@ func Open(ctx context.Context, cfg Config) (_ *Host, err error) {
 				cfg.OnServer(r)
 			}
 		},
-		OnChange:   told.change,
+		OnChange: told.change, OnOffers: h.onOffers(),
 		Respondent: cfg.Respondent, Sampler: sampler{h}, Roots: rootsOf(mounts),
 	})
 	var required *mcp.RequiredError

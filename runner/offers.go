@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"crewhost/mcp"
 	"crewhost/runner/llm"
@@ -88,4 +89,47 @@ func rootsOf(mounts []mount.Mount) []mcp.Root {
 		roots[i] = mcp.Root{Name: m.Virtual, Path: m.Physical}
 	}
 	return roots
+}
+
+// A bell is heard by all who listen.
+type bell struct {
+	mu      sync.Mutex
+	last    int
+	hearing map[int]func()
+}
+
+// hear has heard called, which must return at once, until stop is.
+func (b *bell) hear(heard func()) (stop func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.hearing == nil {
+		b.hearing = map[int]func(){}
+	}
+	b.last++
+	id := b.last
+	b.hearing[id] = heard
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(b.hearing, id)
+	}
+}
+
+func (b *bell) ring() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, heard := range b.hearing {
+		heard()
+	}
+}
+
+// onOffers is what is told of changes to resources and prompts: nobody, where no
+// surface passes any on.
+func (h *Host) onOffers() func() {
+	for _, served := range h.cfg.Settings.MCP.Served {
+		if len(served.Resources)+len(served.Prompts) > 0 {
+			return h.offers.ring
+		}
+	}
+	return nil
 }

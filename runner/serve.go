@@ -237,12 +237,14 @@ func (s *Surface) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) e
 // follow keeps the surface up to date while serve runs.
 func (s *Surface) follow(ctx context.Context, serve func(context.Context) error) error {
 	changed := make(chan struct{}, 1)
-	stop := s.host.registry.Watch(func() {
+	change := func() {
 		select {
 		case changed <- struct{}{}:
 		default: // it is known
 		}
-	})
+	}
+	defer s.host.registry.Watch(change)()
+	defer s.host.offers.hear(change)()
 	over := make(chan struct{})
 	var following sync.WaitGroup
 	following.Go(func() {
@@ -258,7 +260,6 @@ func (s *Surface) follow(ctx context.Context, serve func(context.Context) error)
 	})
 	defer following.Wait()
 	defer close(over)
-	defer stop()
 	s.sync() // it may have changed before
 	s.server.Refresh()
 	return serve(ctx)

@@ -1,10 +1,12 @@
 package runner_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -478,6 +480,50 @@ mcp:
 			}
 		})
 	}
+}
+
+// O17: a client is told that a server has another resource or another prompt.
+func TestServedOffersChange(t *testing.T) {
+	r := open(t, map[string]string{"crewhost.yaml": `
+mcp:
+  servers: { notes: { command: "${SERVER}", args: [mcptest-server, standard, -tools, add, -contents] } }
+  served: { demo: { tools: [add], resources: [notes], prompts: [notes] } }
+permissions: { default: allow }
+`})
+	surface := r.surface(t)
+	in, say := io.Pipe()
+	hear, out := io.Pipe()
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		limit, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		if err := surface.ServeStdio(limit, in, out); err != nil {
+			t.Error(err)
+		}
+		_ = out.Close()
+	})
+	serving.Go(func() {
+		lines := bufio.NewScanner(hear)
+		write := func(line string) { _, _ = io.WriteString(say, line+"\n") }
+		until := func(text string) {
+			for lines.Scan() {
+				if strings.Contains(lines.Text(), text) {
+					return
+				}
+			}
+			t.Errorf("nothing says %s", text)
+		}
+		write(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+		until(`"id":1`)
+		write(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+		for _, kind := range []string{"resource", "prompt"} {
+			write(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"add","arguments":{"name":"new","kind":"` + kind + `"}}}`)
+			until(kind + "s/list_changed")
+		}
+		_ = say.Close()
+		_, _ = io.Copy(io.Discard, hear) // until out is closed
+	})
+	serving.Wait()
 }
 
 // Everything that can't be served as it is written is said at once, with its place.

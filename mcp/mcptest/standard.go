@@ -144,11 +144,18 @@ func newStandard(o options) *mcp.Server {
 		switch {
 		case name == "add":
 			handle = func(_ *state, _ context.Context, req *mcp.CallToolRequest) *mcp.CallToolResult {
-				var in struct{ Name string }
+				var in struct{ Name, Kind string }
 				if err := json.Unmarshal(req.Params.Arguments, &in); err != nil {
 					return failure(err.Error())
 				}
-				offer(in.Name)
+				switch in.Kind {
+				case "resource":
+					server.AddResource(&mcp.Resource{URI: "notes:///" + in.Name, Name: in.Name}, nil)
+				case "prompt":
+					server.AddPrompt(&mcp.Prompt{Name: in.Name}, nil)
+				default:
+					offer(in.Name)
+				}
 				return text("added")
 			}
 		case !ok:
