@@ -19,6 +19,13 @@ import (
 // tasks are the scenarios of an extension, calls that outlive their requests, and
 // how many of their checks fail: nothing of it is served. All other scenarios pass,
 // those that aren't scored too.
+//
+// It would take: announcing io.modelcontextprotocol/tasks, and reading with each
+// request whether its client has it; a run (converse.go), which outlives its request
+// already, being told to such a client as a task where it takes long; tasks/get and
+// tasks/cancel, for the caller that began it alone, and tasks/update, which brings
+// answers as a requestState does now; and a time and a budget for results that are
+// there and not fetched, which are to hold no place.
 var tasks = map[string]int{
 	"tasks-capability-negotiation": 4,
 	"tasks-dispatch-and-envelope":  6,

@@ -55,11 +55,23 @@
 // # Where things are
 //
 //   - what is served: shelf.go decides which tools are offered and what a call
-//     reaches; call.go, passed.go, page.go, answer.go, object.go
-//   - a request: receive.go, places.go, desk.go; converse.go, ask.go, home.go
-//   - changes: audience.go, send.go
-//   - stdio: stdio.go, stream.go, line.go, envelope.go
-//   - HTTP: http.go and its like; auth.go and its like
+//     reaches, and search.go what stands in for too many; call.go calls, passed.go has
+//     resources, prompts and completion, page.go lists, answer.go writes results, and
+//     object.go JSON
+//   - a request: receive.go is where it comes to, places.go the budget, desk.go what
+//     is said before its answer, errors.go the codes
+//   - asking: ask.go is how a caller asks in each era, converse.go how a call outlives
+//     its request, home.go what ends with a connection
+//   - changes: audience.go knows who listens, send.go tells them
+//   - stdio: stdio.go serves, stream.go sorts messages, line.go has lines; and for HTTP
+//     too, envelope.go says what is a message
+//   - HTTP: http_config.go is what it may be, http_listen.go the port and its
+//     connections, http.go the endpoint; http_visit.go takes a request from its first
+//     line to its answer, by http_message.go (the body), http_params.go (headers that
+//     mirror arguments), http_sessions.go, http_refuse.go, http_reply.go and
+//     http_outbox.go (the answer), http_log.go; http_health.go
+//   - who calls: auth.go has tokens and OAuth's metadata, auth_jwt.go judges tokens of
+//     issuers, auth_jwks.go has their keys
 package server
 
 import (

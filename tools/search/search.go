@@ -114,15 +114,6 @@ func New(defs []tools.Definition) *Index {
 // Len is how many tools there are.
 func (x *Index) Len() int { return len(x.defs) }
 
-// Lookup returns the tool of a name.
-func (x *Index) Lookup(name string) (tools.Definition, bool) {
-	i, found := slices.BinarySearchFunc(x.defs, name, func(d tools.Definition, name string) int { return cmp.Compare(d.Name, name) })
-	if !found {
-		return tools.Definition{}, false
-	}
-	return x.defs[i], true
-}
-
 // Search returns the tools that fit a query best, the best first and those that
 // fit as well by name; at most limit. Nothing fits a query of which no word is
 // known. A tool whose name is the query comes first.
