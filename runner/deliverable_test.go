@@ -118,9 +118,9 @@ tasks:
 	files := map[string]string{"crewhost.yaml": "llm: {provider: openai, model: plain}\n", "crew.yaml": formed}
 	m := llmtest.New(t,
 		llmtest.Text(`{"n":"one"}`).Expect(says("valid against this JSON Schema")),
-		llmtest.Text(`{"n":1}`).Expect(says("/n: got string, want integer")),
+		llmtest.Text("Mended: {\"n\":1}").Expect(says("/n: got string, want integer")),
 		llmtest.Text(`one`).Expect(says("Answer with one JSON value")),
-		llmtest.Text(`{"one":1}`).Expect(says("holds no JSON")),
+		llmtest.Text("Here it is:\n```json\n{\"one\":1}\n```").Expect(says("holds no JSON")),
 		llmtest.Text("one").Expect(func(req llm.Request) error {
 			if strings.Contains(req.Messages[0].Text(), "# Form of the answer") || req.Format != nil {
 				return errors.New(req.Messages[0].Text())
@@ -129,8 +129,13 @@ tasks:
 		}),
 	)
 	r := open(t, files, with(m))
-	if out, err := r.host.Run(t.Context(), r.crew(nil), nil); err != nil || out.Final != "one" {
+	out, err := r.host.Run(t.Context(), r.crew(nil), nil)
+	if err != nil || out.Final != "one" {
 		t.Fatalf("%v %+v", err, out)
+	}
+	// What has the form is the output, without the words around it.
+	if out.Tasks[0].Text != `{"n":1}` || out.Tasks[1].Text != `{"one":1}` {
+		t.Errorf("%+v", out.Tasks)
 	}
 }
 

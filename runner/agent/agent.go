@@ -81,10 +81,11 @@ type Config struct {
 	Toolbox     Toolbox
 	Definitions func() []tools.Definition
 
-	// Forms returns what judges answers that are to have a form which the crew
-	// or the settings ask for, or nil where any will do. Not every model keeps to
-	// the form that it is asked for. A nil Forms judges none.
-	Forms func(llm.ResponseFormat) (func(answer string) error, error)
+	// Forms returns what finds, in answers that are to have a form which the crew
+	// or the settings ask for, the part that has it: the task's answer. It is nil
+	// where any answer will do. Not every model keeps to the form that it is asked
+	// for. A nil Forms judges none.
+	Forms func(llm.ResponseFormat) (func(answer string) (string, error), error)
 
 	// Known returns further parts of the prompt of work that one agent hands to
 	// another: what that one remembers of it and can look up. For tasks it is the
@@ -164,7 +165,7 @@ type Loop struct {
 	models      func(string) (llm.Model, Settings, error)
 	toolbox     Toolbox
 	definitions func() []tools.Definition
-	forms       func(llm.ResponseFormat) (func(string) error, error)
+	forms       func(llm.ResponseFormat) (func(string) (string, error), error)
 	known       func(context.Context, *crew.Agent, *crew.Task) []Section
 	events      *event.Stream
 	log         *slog.Logger

@@ -25,8 +25,8 @@ type run struct {
 	history  history
 	maxIter  int
 
-	operation string             // what the model is asked for, in a word
-	form      func(string) error // judges the form of an answer; nil takes any
+	operation string                       // what the model is asked for, in a word
+	form      func(string) (string, error) // finds what has the form in an answer; nil takes any
 
 	beside      sync.WaitGroup // work that coworkers do while the agent goes on
 	outstanding []*handover    // that work, in the order in which it was handed on
@@ -139,8 +139,8 @@ func (l *Loop) prepare(in Input) (*run, error) {
 	return r, nil
 }
 
-// formOf returns what judges answers of a form, or nil.
-func (l *Loop) formOf(form *llm.ResponseFormat) (func(string) error, error) {
+// formOf returns what finds the part of answers that has a form, or nil.
+func (l *Loop) formOf(form *llm.ResponseFormat) (func(string) (string, error), error) {
 	if form == nil || l.forms == nil {
 		return nil, nil
 	}
@@ -344,7 +344,7 @@ func (r *run) finish(ctx context.Context, msg llm.Message, answer string) (strin
 		}
 		r.notice("maxIter (%d) leaves no turn for the agent to read what its coworkers did beside", r.maxIter)
 	}
-	err := r.accept(ctx, answer)
+	answer, err := r.accept(ctx, answer)
 	switch {
 	case err == nil:
 		return answer, true, nil
@@ -360,21 +360,24 @@ func (r *run) finish(ctx context.Context, msg llm.Message, answer string) (strin
 	return "", false, nil
 }
 
-// accept judges an answer. A task with humanInput is not done before a person
-// has been asked: that the prompt says so is no proof that it happened.
-func (r *run) accept(ctx context.Context, answer string) error {
+// accept judges an answer, and returns what of it counts. A task with humanInput
+// is not done before a person has been asked: that the prompt says so is no proof
+// that it happened.
+func (r *run) accept(ctx context.Context, answer string) (string, error) {
 	if r.in.Task.HumanInput && !r.heard.Load() {
-		return fmt.Errorf("the task wants a person's word first (humanInput), and no person has answered %s", r.set.wireName(humanInput))
+		return "", fmt.Errorf("the task wants a person's word first (humanInput), and no person has answered %s", r.set.wireName(humanInput))
 	}
 	if r.form != nil {
-		if err := r.form(answer); err != nil {
-			return err
+		formed, err := r.form(answer)
+		if err != nil {
+			return "", err
 		}
+		answer = formed
 	}
 	if r.in.Accept == nil {
-		return nil
+		return answer, nil
 	}
-	return r.in.Accept(ctx, answer)
+	return answer, r.in.Accept(ctx, answer)
 }
 
 func (r *run) emit(e event.Event) {

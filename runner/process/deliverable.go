@@ -111,6 +111,18 @@ func (d *deliverable) accept() func(context.Context, string) error {
 	return nil
 }
 
+// output is what others get to see of an answer: where JSON was asked for, that
+// alone. The answer has been accepted.
+func (d *deliverable) output(answer string) string {
+	if d.what == nil || d.source() != structuredOutput {
+		return answer
+	}
+	if picked, err := d.pick(answer); err == nil {
+		return picked
+	}
+	return answer
+}
+
 // leave writes the file, or makes sure that it was written, and returns its path.
 func (d *deliverable) leave(ctx context.Context, answer string) (string, error) {
 	if d.what == nil {
@@ -158,10 +170,10 @@ func (d *deliverable) written(ctx context.Context) error {
 // pick returns the JSON in an answer that is valid by the schema.
 func (d *deliverable) pick(answer string) (string, error) { return pick(d.valid, answer) }
 
-// FormOf returns what judges answers that are to have a form of JSON: what its
-// errors say is for the model to read. It is nil for other forms. A schema that is
-// none is an error.
-func FormOf(f llm.ResponseFormat) (func(answer string) error, error) {
+// FormOf returns what finds the JSON in answers that are to have a form of it: what
+// its errors say is for the model to read. It is nil for other forms. A schema that
+// is none is an error.
+func FormOf(f llm.ResponseFormat) (func(answer string) (string, error), error) {
 	switch {
 	case !f.IsJSON():
 		return nil, nil
@@ -172,10 +184,7 @@ func FormOf(f llm.ResponseFormat) (func(answer string) error, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the schema is no JSON Schema: %w", err)
 	}
-	return func(answer string) error {
-		_, err := pick(valid, answer)
-		return err
-	}, nil
+	return func(answer string) (string, error) { return pick(valid, answer) }, nil
 }
 
 // pick returns the JSON in an answer that is valid by the schema; nil takes any.

@@ -408,6 +408,10 @@ func TestDeliverables(t *testing.T) {
 			if err != nil || kept.held["/out/f"] != tt.want || res.Tasks[0].File != "/out/f" {
 				t.Errorf("%q, %v, want %q", kept.held["/out/f"], err, tt.want)
 			}
+			// Of a structured answer, others see what is in the file.
+			if seen := strings.TrimSpace(tt.want); tt.what.Source == "structured_output" && res.Final != seen {
+				t.Errorf("others see %q, want %q", res.Final, seen)
+			}
 		})
 	}
 }

@@ -83,6 +83,9 @@ func (s *slot) finish(ctx context.Context, answer Answer, err error, again func(
 	if err == nil {
 		file, err = s.work.leaves.leave(ctx, answer.Text)
 	}
+	if err == nil {
+		answer.Text = s.work.leaves.output(answer.Text)
+	}
 	r := &s.result
 	r.Text, r.Err, r.File = answer.Text, err, file
 	r.Usage = r.Usage.Add(answer.Usage)
