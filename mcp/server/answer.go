@@ -171,7 +171,8 @@ func orElse(s, other string) string {
 	return s
 }
 
-// invalid is the refusal of parameters that can't be meant.
+// invalid is the refusal of parameters that can't be meant. They are not said in full:
+// they may be long.
 func invalid(format string, args ...any) error {
-	return rpcError(jsonrpc.CodeInvalidParams, fmt.Sprintf(format, args...))
+	return rpcError(jsonrpc.CodeInvalidParams, cut(fmt.Sprintf(format, args...), maxMessage))
 }

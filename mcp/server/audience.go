@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -249,7 +250,7 @@ func (s *Server) listen(ctx context.Context, r *mcp.SubscriptionsListenRequest, 
 	return end, nil
 }
 
-var errOverflow = fmt.Errorf("more events than its buffer holds")
+var errOverflow = errors.New("more events than its buffer holds")
 
 // apart is the context of what is said to a session and to no request of it, so that
 // it goes to the session's own stream. It ends when the session does.

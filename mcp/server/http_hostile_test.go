@@ -215,6 +215,17 @@ func TestHostileReader(t *testing.T) {
 	}
 }
 
+// What is refused is not said again in full.
+func TestHostileNames(t *testing.T) {
+	w := serveHTTP(t, server.HTTPConfig{}, server.Budgets{})
+	name := strings.Repeat(`\u0001`, 100_000)
+	id := w.begin()
+	g := w.send(http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+name+`"}}`, "Mcp-Session-Id", id)
+	if g.code() != -32602 || len(g.body) > 4<<10 {
+		t.Errorf("%d, %d bytes: %.200s", g.status, len(g.body), g.body)
+	}
+}
+
 // Answers that nobody reads hold no more memory than was allowed for: the ones that
 // wait longest are given up. Whoever reads gets his all the same.
 func TestHostileReadersShareTheRoom(t *testing.T) {

@@ -2,9 +2,8 @@ package server
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
-	"strconv"
+	"strings"
 )
 
 // An object is a JSON object that is being written, member by member.
@@ -16,7 +15,13 @@ func (o *object) name(name string) {
 	if len(o.b) > 1 {
 		o.b = append(o.b, ',')
 	}
-	o.b = append(strconv.AppendQuote(o.b, name), ':') // names are ours, and plain
+	odd := func(r rune) bool { return r < 0x20 || r > 0x7e || r == '"' || r == '\\' }
+	if strings.ContainsFunc(name, odd) { // all but those that tools give are plain
+		o.b = append(o.b, encode(name)...)
+	} else {
+		o.b = append(append(append(o.b, '"'), name...), '"')
+	}
+	o.b = append(o.b, ':')
 }
 
 // raw adds a value that is JSON already.
@@ -86,6 +91,3 @@ func isObject(raw []byte) bool {
 	raw = bytes.TrimSpace(raw)
 	return len(raw) > 0 && raw[0] == '{' && json.Valid(raw)
 }
-
-// compare is the ordinal order, byte by byte.
-func compare(a, b string) int { return cmp.Compare(a, b) }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 	"sync"
 
 	"crewhost/mcp/wire"
@@ -41,7 +42,7 @@ func (s *shelf) equal(other *shelf) bool {
 
 // find returns the item of a name.
 func (s *shelf) find(name string) (item, bool) {
-	i, found := slices.BinarySearchFunc(s.items, name, func(i item, name string) int { return compare(i.name, name) })
+	i, found := slices.BinarySearchFunc(s.items, name, func(i item, name string) int { return strings.Compare(i.name, name) })
 	if !found {
 		return item{}, false
 	}
@@ -70,7 +71,7 @@ func (s *Server) stock() *shelf {
 			out.items = append(out.items, one)
 		}
 	}
-	slices.SortFunc(out.items, func(a, b item) int { return compare(a.name, b.name) })
+	slices.SortFunc(out.items, func(a, b item) int { return strings.Compare(a.name, b.name) })
 	out.listed = out.items
 	if most := s.budgets.SearchThreshold; most > 0 && len(out.items) > most {
 		out.listed = s.standIns(len(out.items))
@@ -152,6 +153,6 @@ func renderTool(def tools.Definition) []byte {
 
 // after is where the list goes on behind a name that is not on it any more.
 func (s *shelf) after(last string) int {
-	i, _ := slices.BinarySearchFunc(s.listed, last, func(i item, name string) int { return compare(i.name, name) })
+	i, _ := slices.BinarySearchFunc(s.listed, last, func(i item, name string) int { return strings.Compare(i.name, name) })
 	return i
 }
