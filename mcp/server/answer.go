@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -56,6 +57,9 @@ func (a *answer) MarshalJSON() ([]byte, error) {
 // answer is the result of a request, or the error that stands for one that is too
 // large: half an answer is none (I9).
 func (s *Server) answer(x exchange, body []byte) (*answer, error) {
+	if !utf8.Valid(body) { // what tools give as JSON may hold anything in its texts
+		body = bytes.ToValidUTF8(body, []byte("\uFFFD"))
+	}
 	if len(body) > s.budgets.ResponseBytes {
 		return nil, s.tooLarge(len(body))
 	}

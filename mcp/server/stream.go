@@ -281,8 +281,15 @@ func (st *stream) drain(ctx context.Context) error {
 	}
 	grace, cancel := context.WithTimeout(ctx, st.s.budgets.Grace)
 	defer cancel()
-	if st.open.Acquire(grace, st.limit) != nil && ctx.Err() != nil {
+	switch {
+	case st.open.Acquire(grace, st.limit) == nil:
+	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	default:
+		st.mu.Lock()
+		late := len(st.flying)
+		st.mu.Unlock()
+		st.s.log.Warn("requests were not answered in time after the end of input, and are cancelled", "requests", late, "grace", st.s.budgets.Grace)
 	}
 	return nil
 }

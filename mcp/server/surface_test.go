@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"unicode/utf8"
 
 	"crewhost/mcp/server"
 	"crewhost/tools"
@@ -212,6 +213,26 @@ func TestDefinitionsAndContent(t *testing.T) {
 		}
 		if m := c.ask(modernLine("1", "tools/call", `"name":"list"`)); !strings.Contains(m.line, `"content":[{"type":"text","text":"[1]"}],"structuredContent":[1]}`) {
 			t.Errorf("a list: %s", m.line)
+		}
+	}
+}
+
+// I3: what goes out is UTF-8, whatever tools have in their JSON.
+func TestAnswersAreUTF8(t *testing.T) {
+	odd := tool{
+		def: tools.Definition{Name: "odd", InputSchema: json.RawMessage("{\"type\":\"object\",\"title\":\"\xff\"}")},
+		call: func(context.Context, tools.Call) (tools.Result, error) {
+			return tools.Result{Structured: json.RawMessage("{\"a\":\"\xe2\x28\"}"), Content: []tools.Content{{Kind: tools.KindText, Text: "\xfe"}}}, nil
+		},
+	}
+	c := dial(t, serverOf(t, server.Config{}, odd))
+	c.hello("2025-11-25", "{}")
+	for _, line := range []string{
+		legacyLine("1", "tools/list", ""), modernLine("2", "tools/list", ""),
+		legacyLine("3", "tools/call", `"name":"odd"`), modernLine("4", "tools/call", `"name":"odd"`),
+	} {
+		if m := c.ask(line); m.Error != nil || !utf8.ValidString(m.line) || !strings.Contains(m.line, "\uFFFD") {
+			t.Errorf("%.60s: %q", line, m.line)
 		}
 	}
 }
