@@ -118,20 +118,24 @@ func (x *Index) Len() int { return len(x.defs) }
 // fit as well by name; at most limit. Nothing fits a query of which no word is
 // known. A tool whose name is the query comes first.
 func (x *Index) Search(query string, limit int) []Hit {
-	scores := map[int32]float64{}
+	scores, best := make([]float64, len(x.defs)), make([]float64, len(x.defs))
 	for _, term := range x.terms(query) {
-		for tool, s := range x.score(term) {
+		x.score(term, best)
+		for tool, s := range best {
 			scores[tool] += s
 		}
+		clear(best)
 	}
 	if i, found := slices.BinarySearchFunc(x.defs, strings.TrimSpace(query), func(d tools.Definition, name string) int { return cmp.Compare(d.Name, name) }); found {
-		scores[int32(i)] += 1e6 //nolint:gosec // there are fewer tools
+		scores[i] += 1e6
 	}
-	found := make([]int32, 0, len(scores))
-	for tool := range scores {
-		found = append(found, tool)
+	var found []int
+	for tool, s := range scores {
+		if s > 0 {
+			found = append(found, tool)
+		}
 	}
-	slices.SortFunc(found, func(a, b int32) int { return cmp.Or(cmp.Compare(scores[b], scores[a]), cmp.Compare(a, b)) })
+	slices.SortFunc(found, func(a, b int) int { return cmp.Or(cmp.Compare(scores[b], scores[a]), cmp.Compare(a, b)) })
 	found = found[:min(max(limit, 0), len(found))]
 	hits := make([]Hit, 0, len(found))
 	for _, tool := range found {
@@ -177,10 +181,9 @@ func (x *Index) terms(query string) []term {
 	return out
 }
 
-// score is what one term says of each tool: as much as the best of the words that
-// may stand for it.
-func (x *Index) score(t term) map[int32]float64 {
-	best := map[int32]float64{}
+// score puts into best what one term says of each tool: as much as the best of the
+// words that may stand for it.
+func (x *Index) score(t term, best []float64) {
 	for _, a := range t {
 		list := x.postings[a.word]
 		rarity := math.Log1p((float64(len(x.defs)-len(list)) + 0.5) / (float64(len(list)) + 0.5))
@@ -189,7 +192,6 @@ func (x *Index) score(t term) map[int32]float64 {
 			best[p.tool] = max(best[p.tool], a.count*rarity*w*(saturation+1)/(w+saturation))
 		}
 	}
-	return best
 }
 
 // like are words of the index for one that is not in it: those that it begins, and
