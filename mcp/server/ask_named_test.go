@@ -45,7 +45,9 @@ func TestAskByName(t *testing.T) {
 // A question has whatever name the tool gives it.
 func TestAskByAnOddName(t *testing.T) {
 	const name = "wer\u00a0bist \\du\a\x7f\"?"
-	odd := asking("odd", func(ctx context.Context, c server.Caller) (string, error) { return elicit(server.AskAs(ctx, name), c, "Who?") })
+	odd := asking("odd", func(ctx context.Context, c server.Caller) (string, error) {
+		return elicit(server.AskAs(ctx, name), c, "Who?")
+	})
 	c := dial(t, serverOf(t, server.Config{}, odd))
 	if got := roundOf(t, c.ask(ask("1", "odd", ""))).keys(); len(got) != 1 || got[0] != name {
 		t.Errorf("the question is named %q", got)
