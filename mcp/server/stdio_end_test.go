@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -92,7 +93,8 @@ func TestAnswersAfterTheEnd(t *testing.T) {
 func TestGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWaiting()
-		s := serverOf(t, server.Config{Budgets: server.Budgets{Grace: 3 * time.Second}}, w.tool("wait"))
+		var log bytes.Buffer
+		s := serverOf(t, server.Config{Budgets: server.Budgets{Grace: 3 * time.Second}, Logger: slog.New(slog.NewTextHandler(&log, nil))}, w.tool("wait"))
 		for _, era := range []func(id, method, params string) string{legacyLine, modernLine} {
 			var out bytes.Buffer
 			begin := time.Now()
@@ -109,6 +111,10 @@ func TestGrace(t *testing.T) {
 				t.Errorf("it took %s", took)
 			}
 			w.cancelled(t)
+			if !strings.Contains(log.String(), "cancelled\" requests=1 grace=3s") {
+				t.Errorf("nobody is told: %s", &log)
+			}
+			log.Reset()
 			if !strings.Contains(out.String(), `"resultType":"complete","_meta":{"io.modelcontextprotocol/`) {
 				t.Errorf("the subscription did not end: %s", out.String())
 			}
