@@ -207,3 +207,23 @@ func TestSomebodyMustHoldATool(t *testing.T) {
 		})
 	}
 }
+
+// Two tasks that leave one file are warned of: the later one has the last word.
+func TestTwoTasksForOneFile(t *testing.T) {
+	const twice = `
+name: Papers
+goal: Write papers
+agents:
+  writer: {goal: Write}
+tasks:
+  draft: {description: Draft., expectedOutput: A page, deliverable: {path: /out/paper.md, source: final_message}}
+  notes: {description: Note., expectedOutput: A page, deliverable: {path: /out/notes.md, source: final_message}}
+  final: {description: Finish., expectedOutput: A page, deliverable: {path: "/out/./{name}.md", source: final_message}}
+`
+	inputs := crew.Inputs{"name": "paper"}
+	r := open(t, map[string]string{"crewhost.yaml": "llm: {provider: openai, model: plain}\nmounts: [\"./out:/out:rw\"]\n", "crew.yaml": twice}, with(nil))
+	v := r.host.Judge(r.crew(inputs), nil, inputs)
+	if len(v.Issues) > 0 || len(v.Warnings) != 1 || v.Warnings[0].Line != 9 || !strings.Contains(v.Warnings[0].Message, "tasks.final.deliverable is the file of tasks.draft") {
+		t.Errorf("%+v, %+v", v.Issues, v.Warnings)
+	}
+}

@@ -63,7 +63,8 @@ func (h *Host) Judge(loaded *crew.Crew, loadErr error, inputs crew.Inputs) Verdi
 	v.Issues = append(v.Issues, issues...)
 	v.Warnings = append(v.Warnings, changes...)
 	v.Issues = append(v.Issues, h.unmounted(loaded)...)
-	v.Issues = append(v.Issues, h.deliverables(loaded.Expand(inputs))...)
+	issues, changes = h.deliverables(loaded.Expand(inputs))
+	v.Issues, v.Warnings = append(v.Issues, issues...), append(v.Warnings, changes...)
 	v.Issues = append(v.Issues, judgeSchemas(loaded)...)
 	for _, judge := range []func(*crew.Crew) (issues, warnings crew.Issues){h.judgeMemory, h.judgeKnowledge} {
 		issues, warnings := judge(loaded)

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"fmt"
+	"path"
 	"slices"
 
 	"crewhost/crew"
@@ -9,14 +10,24 @@ import (
 )
 
 // deliverables finds files that a run could not leave where the crew wants them,
-// which is known before a model is asked for them.
-func (h *Host) deliverables(c *crew.Crew) crew.Issues {
-	var issues crew.Issues
+// which is known before a model is asked for them. Of two tasks that leave one file
+// the later one has the last word, which is worth a warning.
+func (h *Host) deliverables(c *crew.Crew) (issues, warnings crew.Issues) {
+	by := map[string]string{} // tasks by the files that they leave
 	for _, t := range c.Tasks {
 		d := t.Deliverable
 		if d == nil || d.Source == "none" || d.Path.V == "" {
 			continue
 		}
+		file := path.Clean(d.Path.V)
+		if first, twice := by[file]; twice {
+			warnings = append(warnings, crew.Issue{
+				Pos: d.Path.Pos, Code: CodeDeliverable,
+				Message: fmt.Sprintf("tasks.%s.deliverable is the file of tasks.%s: one replaces the other", t.Key, first),
+				Hint:    "give each a path of its own",
+			})
+		}
+		by[file] = t.Key
 		if err := h.fs.CanWrite(d.Path.V); err != nil {
 			issues = append(issues, crew.Issue{
 				Pos: d.Path.Pos, Code: CodeDeliverable,
@@ -33,7 +44,7 @@ func (h *Host) deliverables(c *crew.Crew) crew.Issues {
 			})
 		}
 	}
-	return issues
+	return issues, warnings
 }
 
 // mayWrite reports whether some agent that may do a task holds a tool, or may put
