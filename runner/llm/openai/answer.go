@@ -160,16 +160,18 @@ func tokens(raw json.RawMessage) llm.Usage {
 	if json.Unmarshal(raw, &u) != nil || u.Prompt == nil && u.Completion == nil {
 		return llm.Usage{}
 	}
+	// Some servers write -1 for what they did not count.
+	count := func(n float64) int { return int(min(max(n, 0), 1<<40)) }
 	out := llm.Usage{
-		CacheRead: int(max(u.PromptDetails.Cached, u.CacheHit)),
-		Reasoning: int(u.CompletionDetails.Reasoning),
+		CacheRead: count(max(u.PromptDetails.Cached, u.CacheHit)),
+		Reasoning: count(u.CompletionDetails.Reasoning),
 		Measured:  true,
 	}
 	if u.Prompt != nil {
-		out.Input = int(*u.Prompt)
+		out.Input = count(*u.Prompt)
 	}
 	if u.Completion != nil {
-		out.Output = int(*u.Completion)
+		out.Output = count(*u.Completion)
 	}
 	return out
 }

@@ -256,6 +256,7 @@ func TestUsage(t *testing.T) {
 		{"DeepSeek's cache", `{"prompt_tokens":10,"completion_tokens":5,"prompt_cache_hit_tokens":3}`, llm.Usage{Input: 10, Output: 5, CacheRead: 3, Measured: true}},
 		{"no details", `{"prompt_tokens":10,"completion_tokens":5,"prompt_tokens_details":null}`, llm.Usage{Input: 10, Output: 5, Measured: true}},
 		{"with a point", `{"prompt_tokens":10.0,"completion_tokens":5e0}`, llm.Usage{Input: 10, Output: 5, Measured: true}},
+		{"not counted, and beyond counting", `{"prompt_tokens":-1,"completion_tokens":1e300}`, llm.Usage{Output: 1 << 40, Measured: true}},
 		{"unreadable", `{"prompt_tokens":"many"}`, llm.Usage{}},
 		{"null", `null`, llm.Usage{}},
 		{"empty", `{}`, llm.Usage{}},
