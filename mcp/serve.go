@@ -73,10 +73,11 @@ func (s *session) serve(next sdk.MethodHandler) sdk.MethodHandler {
 			}
 			cancel()
 		})
+		asked := ctx
 		if len(ops) == 1 { // else it is for nobody that is known
-			ctx = behalf{ctx, ops[0].value}
+			asked = behalf{ctx, ops[0].value}
 		}
-		response, err := s.respond(ctx, ops, method, json.RawMessage(params))
+		response, err := s.respond(asked, ops, method, json.RawMessage(params))
 		var u *unanswered
 		if errors.As(err, &u) {
 			if method == methodElicit {
