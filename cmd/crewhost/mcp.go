@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"crewhost/config"
+	"crewhost/config/strict"
 	"crewhost/mcp"
 	"crewhost/runner"
 	"crewhost/tools"
@@ -162,7 +163,10 @@ func callOf(ctx *cli.Context) (tools.Call, error) {
 func mcpCall(ctx *cli.Context, host *runner.Host, out *output, call tools.Call) error {
 	res, err := host.Call(ctx.Context, call)
 	if err != nil {
-		if tools.CodeOf(err) == tools.CodeToolNotFound || tools.CodeOf(err) == tools.CodeArgumentsInvalid {
+		switch tools.CodeOf(err) {
+		case tools.CodeToolNotFound:
+			return usageError{err.Error() + didYouMean(call.Name, host)}
+		case tools.CodeArgumentsInvalid:
 			return usageError{err.Error()}
 		}
 		return &runner.RunError{Err: err}
@@ -174,6 +178,18 @@ func mcpCall(ctx *cli.Context, host *runner.Host, out *output, call tools.Call) 
 		return &runner.RunError{Err: errToolFailed}
 	}
 	return nil
+}
+
+// didYouMean names the tool that a name which no tool has was probably meant to be.
+func didYouMean(name string, host *runner.Host) string {
+	var names []string
+	for _, d := range host.Tools() {
+		names = append(names, d.Name)
+	}
+	if near := strict.Nearest(name, names); near != "" {
+		return fmt.Sprintf("; did you mean %q?", near)
+	}
+	return ""
 }
 
 // pingServers connects the servers that are named, or all, and no others, and

@@ -204,14 +204,29 @@ func (o *output) verdict(target string, v runner.Verdict, judging bool) error {
 }
 
 // refused is the verdict on a crew that was not judged, since the settings or flags
-// won't do.
+// won't do, or a server that they require.
 func (o *output) refused(target string, err error, judging bool) error {
-	var issues strict.Issues
-	if !judging && !o.json || !errors.As(err, &issues) {
+	if !judging && !o.json {
+		return err
+	}
+	var (
+		issues   strict.Issues
+		required *mcp.RequiredError
+	)
+	switch {
+	case errors.As(err, &issues):
+	case errors.As(err, &required):
+		for _, failed := range required.Failed {
+			issues = append(issues, strict.Issue{Code: "required-server", Message: o.reason(failed)})
+		}
+	default:
 		return err
 	}
 	if err := o.verdict(target, runner.Verdict{Issues: issues}, judging); !errors.As(err, new(errReported)) {
 		return err
+	}
+	if required != nil {
+		return err // which names the servers, in the last line
 	}
 	return errReported{count(len(issues), "problem"), err}
 }
