@@ -22,7 +22,7 @@ func (l *Loop) wait(ctx context.Context, in Input) error {
 			if ctx.Err() != nil {
 				return ended(ctx)
 			}
-			return &TaskError{Reason: ReasonTimeout, Detail: "waiting for a request within maxRpm would outlast the task's deadline", Err: context.DeadlineExceeded}
+			return &TaskError{Reason: ReasonTimeout, Detail: "waiting for a request within maxRpm would outlast the deadline of the task or the run", Err: context.DeadlineExceeded}
 		}
 	}
 	return nil
