@@ -58,8 +58,8 @@ func (a *asking) opens(ctx context.Context, what, tool string, l *limit) (op *op
 // A behalf is the context of a question of the legacy era that is of one operation for
 // certain: it ends by itself, and knows what the operation's context does.
 type behalf struct {
-	context.Context
-	value func(key any) any
+	context.Context //nolint:containedctx // it is one itself
+	value           func(key any) any
 }
 
 func (b behalf) Value(key any) any { return b.value(key) }

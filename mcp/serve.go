@@ -73,7 +73,7 @@ func (s *session) serve(next sdk.MethodHandler) sdk.MethodHandler {
 			}
 			cancel()
 		})
-		asked := ctx
+		asked := ctx       //nolint:contextcheck // it ends with ctx
 		if len(ops) == 1 { // else it is for nobody that is known
 			asked = behalf{ctx, ops[0].value}
 		}
