@@ -59,8 +59,11 @@ func (s *Surface) addCrews(ctx context.Context, fail func(pos strict.Pos, code, 
 func (s *Surface) crewTool(ctx context.Context, served config.ServedCrew) (*crewTool, strict.Issues) {
 	loaded, err := crew.Load(served.Path)
 	if loaded == nil {
-		v := s.host.Judge(nil, err, nil)
-		return nil, placed(v.Issues, served.Pos)
+		issues := s.host.Judge(nil, err, nil).Issues
+		if len(issues) == 1 && issues[0].Code == crew.CodeNotFound { // the fault is where it is named
+			issues[0].Pos, issues[0].Message = served.Pos, "there is no crew "+served.Path
+		}
+		return nil, placed(issues, served.Pos)
 	}
 	variables := loaded.Variables()
 	v := s.host.Judge(loaded, err, placeholders(variables))
