@@ -564,7 +564,7 @@ mcp:
 		`crewhost.yaml:8:80: rag_search is for the agents of a crew that runs, and is not served`,
 		`crewhost.yaml:9:23: the crews a.yaml and b.yaml would both be served as "same"`,
 		`crewhost.yaml:9:38: the crew c.yaml would be served as "tides", which is the name of a tool of MCP server "notes"`,
-		`crewhost.yaml:9:63: there is no crew gone.yaml [not-found]`,
+		`crewhost.yaml:9:60: there is no crew gone.yaml [not-found]`,
 		`the MCP servers "notes" and "other" both have a prompt "greet"`,
 	} {
 		if !strings.Contains(got, want) {
