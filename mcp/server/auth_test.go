@@ -136,6 +136,30 @@ func sign(t *testing.T, method jwt.SigningMethod, key any, kid string, claims jw
 	return text
 }
 
+// A question is answered by whoever was asked, and by nobody else who got to know its
+// state, be it the same tool that they call.
+func TestQuestionsAreOfWhoeverWasAsked(t *testing.T) {
+	const a, b = "Bearer token-of-somebody-a", "Bearer token-of-somebody-b"
+	w := serveHTTP(t, server.HTTPConfig{Tokens: []server.Token{
+		server.NewToken("a", "token-of-somebody-a"), server.NewToken("b", "token-of-somebody-b"),
+	}}, server.Budgets{})
+	call := func(token, more string) got {
+		body := strings.Replace(modernRequest("tools/call", `"name":"ask"`+more), `clientCapabilities":{}`, `clientCapabilities":{"elicitation":{"form":{}}}`, 1)
+		return w.send(http.MethodPost, body, append(modernHeaders("tools/call", `"name":"ask"`), "Authorization", token)...)
+	}
+	var asked struct{ Result struct{ RequestState string } }
+	if err := json.Unmarshal([]byte(call(a, "").message()), &asked); err != nil || asked.Result.RequestState == "" {
+		t.Fatal(asked, err)
+	}
+	answer := `,"requestState":"` + asked.Result.RequestState + `","inputResponses":{"q1":{"action":"accept","content":{"word":"stolen"}}}`
+	if g := call(b, answer); g.code() != -32602 || strings.Contains(g.body, "stolen") {
+		t.Errorf("another answers: %d %s", g.status, g.body)
+	}
+	if g := call(a, strings.Replace(answer, "stolen", "mine", 1)); !strings.Contains(g.body, `"text":"mine"`) {
+		t.Errorf("whoever was asked answers: %d %s", g.status, g.body)
+	}
+}
+
 // OAuth: a token of an issuer that is trusted, for this resource, of this time,
 // signed with a key of that issuer, and with the scopes.
 func TestOAuthTokens(t *testing.T) {
