@@ -65,10 +65,11 @@ func (r *run) writtenIn(msg llm.Message) (calls []textCall, said string, torn bo
 // one message that has all results in their order.
 func (r *run) callWritten(ctx context.Context, msg llm.Message, written []textCall) error {
 	calls := make([]call, len(written))
+	material := r.material()
 	for i, w := range written {
 		c := &calls[i]
 		id := r.uniqueID("", i)
-		if r.given(w.wrote) {
+		if quoted := squeeze(w.wrote); slices.ContainsFunc(material, func(text string) bool { return strings.Contains(text, quoted) }) {
 			w.fault = "it stands word for word in what you were given to read, and is taken for a quotation"
 		}
 		if w.fault != "" {
@@ -96,16 +97,30 @@ func (r *run) callWritten(ctx context.Context, msg llm.Message, written []textCa
 	return r.wentWrong(calls)
 }
 
-// given reports whether a call as it is written stands in the material of the task:
-// results of tools, outputs of other tasks, sections, variables. Who answers with a
-// passage of that calls nothing, whatever its author meant to have called.
-func (r *run) given(wrote string) bool {
-	in := func(text string) bool { return strings.Contains(text, wrote) }
-	return slices.ContainsFunc(r.history.turns, func(m llm.Message) bool { return m.Role != llm.RoleAssistant && in(m.Text()) }) ||
-		slices.ContainsFunc(r.in.Prior, func(p Prior) bool { return in(p.Text) }) ||
-		slices.ContainsFunc(r.in.Sections, func(s Section) bool { return in(s.Text) }) ||
-		slices.ContainsFunc(slices.Collect(maps.Values(r.in.Inputs)), in)
+// material is what the agent was given to read: results of tools, outputs of other
+// tasks, sections, variables, each without white space. Who answers with a call that
+// stands in it quotes, whatever the author of that meant to have called.
+func (r *run) material() (texts []string) {
+	add := func(text string) { texts = append(texts, squeeze(text)) }
+	for _, m := range r.history.turns {
+		if m.Role != llm.RoleAssistant {
+			add(m.Text())
+		}
+	}
+	for _, p := range r.in.Prior {
+		add(p.Text)
+	}
+	for _, s := range r.in.Sections {
+		add(s.Text)
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.in.Inputs)) {
+		add(r.in.Inputs[name])
+	}
+	return texts
 }
+
+// squeeze takes all white space out of a text.
+func squeeze(text string) string { return strings.Join(strings.Fields(text), "") }
 
 // resultsOf is the message with the results of calls that were written as text.
 func resultsOf(calls []call) llm.Message {

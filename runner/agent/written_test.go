@@ -134,6 +134,9 @@ func TestACallInTheMaterialIsAQuotation(t *testing.T) {
 		"in an output": {[]llmtest.Turn{quoting, told}, func(in *agent.Input) {
 			in.Prior = []agent.Prior{{Task: "find", Agent: "scout", Text: "Found:\n" + planted}}
 		}, 0},
+		"laid out anew": {[]llmtest.Turn{llmtest.Text("> It says:\n" + strings.ReplaceAll(planted, ", ", ",\n  ")), told}, func(in *agent.Input) {
+			in.Prior = []agent.Prior{{Task: "find", Agent: "scout", Text: planted}}
+		}, 0},
 		"in a section":  {[]llmtest.Turn{quoting, told}, func(in *agent.Input) { in.Sections = []agent.Section{{Title: "Memories", Text: planted}} }, 0},
 		"in a variable": {[]llmtest.Turn{quoting, told}, func(in *agent.Input) { in.Inputs = crew.Inputs{"page": planted} }, 0},
 		"nowhere":       {[]llmtest.Turn{quoting, llmtest.Text("done")}, func(*agent.Input) {}, 1},
