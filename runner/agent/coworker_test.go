@@ -263,7 +263,7 @@ func TestACoworkerThatFails(t *testing.T) {
 	if _, err := newBench(t, model, echo("search")).run(t.Context(), t, in); err != nil {
 		t.Fatal(err)
 	}
-	want := "1 true Error: b did not come to an answer: no answer after 1 calls to the model (maxIter) (max_iterations)\nTheir last words were:\n\nI look."
+	want := "1 true Error: b did not come to an answer: no answer after the one call to the model that maxIter allows (max_iterations)\nTheir last words were:\n\nI look."
 	if got := results(model.Requests()[2])[0]; got != want {
 		t.Errorf("%q", got)
 	}

@@ -22,8 +22,8 @@ func TestDeadlinesOfATask(t *testing.T) {
 		timeout, agents time.Duration
 		want            string
 	}{
-		"the task's":  {3 * time.Second, 9 * time.Second, "its timeout"},
-		"the agent's": {9 * time.Second, 3 * time.Second, "its agent's maxExecutionTime"},
+		"the task's":  {3 * time.Second, 9 * time.Second, "stopped: it took longer than its timeout of 3s (timeout)"},
+		"the agent's": {9 * time.Second, 3 * time.Second, "its agent's maxExecutionTime of 3s (timeout)"},
 		"one alone":   {3 * time.Second, 0, "its timeout"},
 	} {
 		synctest.Test(t, func(t *testing.T) {

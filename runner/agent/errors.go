@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Reason says in a stable word why a task ended without an answer.
@@ -59,16 +60,23 @@ func fail(reason Reason, format string, args ...any) *TaskError {
 }
 
 // deadlineError is the cause of a context that a task's own deadline ended.
-type deadlineError struct{ of string } // the key that sets it
+type deadlineError struct {
+	of    string // the key that sets it
+	after time.Duration
+}
 
-func (e *deadlineError) Error() string { return "the task took longer than its " + e.of }
+func (e *deadlineError) Error() string {
+	return fmt.Sprintf("it took longer than its %s of %v", e.of, e.after)
+}
+
+func (e *deadlineError) Unwrap() error { return context.DeadlineExceeded }
 
 // ended tells a task's deadline from the end of the caller's context.
 func ended(ctx context.Context) *TaskError {
 	cause := context.Cause(ctx)
 	var deadline *deadlineError
 	if errors.As(cause, &deadline) {
-		return &TaskError{Reason: ReasonTimeout, Detail: deadline.Error(), Err: context.DeadlineExceeded}
+		return &TaskError{Reason: ReasonTimeout, Detail: "the task was stopped", Err: deadline}
 	}
 	return &TaskError{Reason: ReasonCancelled, Detail: "the task was stopped", Err: cause}
 }

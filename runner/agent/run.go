@@ -81,7 +81,7 @@ func (r *run) do(ctx context.Context) (Output, error) {
 	}{{"agent's maxExecutionTime", r.in.Agent.MaxExecutionTime}, {"timeout", r.in.Task.Timeout}} {
 		if limit.after > 0 {
 			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeoutCause(ctx, limit.after, &deadlineError{limit.of})
+			ctx, cancel = context.WithTimeoutCause(ctx, limit.after, &deadlineError{limit.of, limit.after})
 			defer cancel()
 		}
 	}
@@ -189,6 +189,9 @@ func (r *run) turns(ctx context.Context) (string, error) {
 		return "", r.emptyAnswer()
 	case ReasonCut:
 		return "", fail(ReasonCut, "the answer was cut at the token limit and maxIter (%d) leaves no turn to go on; raise maxTokens", r.maxIter)
+	}
+	if r.maxIter == 1 {
+		return "", fail(ReasonMaxIterations, "no answer after the one call to the model that maxIter allows")
 	}
 	return "", fail(ReasonMaxIterations, "no answer after %d calls to the model (maxIter)", r.maxIter)
 }
