@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"crewhost/crew"
 	"crewhost/runner/process"
@@ -121,6 +122,39 @@ func TestMemoryGrowsWithWhatIsKept(t *testing.T) {
 		t.Logf("%s: %d bytes a task of 500, %d of 4000", p, per[500], per[4000])
 		if per[4000] > 2*per[500]+1000 || per[4000] > 5000 {
 			t.Errorf("%s: %d bytes a task of 500, %d of 4000", p, per[500], per[4000])
+		}
+	}
+}
+
+// What a process makes for a task is the same however many tasks there are, and a
+// thousand of them are through in five times the 200 µs each that they may cost at
+// most: the benchmark has the figure proper.
+func TestATaskCostsTheSameAmongThousands(t *testing.T) {
+	for _, p := range []crew.Process{crew.Sequential, crew.Parallel, crew.Graph} {
+		for shape, specs := range map[string]func(int) []string{"chain": chain, "waves": func(n int) []string { return waves(n, false) }} {
+			measure := func(n int) (made, bytes uint64, took time.Duration) {
+				c := crewOf(specs(n)...)
+				c.Process = p
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				start := time.Now()
+				if _, err := process.Run(t.Context(), process.Plan{Crew: c, Runner: instant{}}); err != nil {
+					t.Fatal(err)
+				}
+				took = time.Since(start)
+				runtime.ReadMemStats(&after)
+				return (after.Mallocs - before.Mallocs) / uint64(n), (after.TotalAlloc - before.TotalAlloc) / uint64(n), took
+			}
+			few, small, took := measure(1000)
+			for range 2 {
+				_, _, again := measure(1000)
+				took = min(took, again)
+			}
+			many, large, _ := measure(3000)
+			t.Logf("%s in %s: %d objects and %d bytes a task of 1000, %d and %d of 3000; %v", shape, p, few, small, many, large, took)
+			if many > 2*few || large > 2*small || took > time.Second {
+				t.Errorf("%s in %s: %d objects and %d bytes a task of 1000, %d and %d of 3000; 1000 took %v", shape, p, few, small, many, large, took)
+			}
 		}
 	}
 }
