@@ -40,6 +40,16 @@ func rpcError(code int64, message string) *jsonrpc.Error {
 	return &jsonrpc.Error{Code: code, Message: message}
 }
 
+// The refusals that are the same over every transport.
+
+func noMethod(name string) *jsonrpc.Error {
+	return rpcError(jsonrpc.CodeMethodNotFound, fmt.Sprintf("method not found: %q", cut(name, 100)))
+}
+
+func requestTooLarge(limit int) *jsonrpc.Error {
+	return rpcError(CodeRequestTooLarge, fmt.Sprintf("the message is larger than %d bytes", limit))
+}
+
 // errInternal is all that a client learns of a fault of the host.
 func errInternal() *jsonrpc.Error {
 	return rpcError(jsonrpc.CodeInternalError, "internal error")

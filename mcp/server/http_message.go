@@ -51,7 +51,9 @@ func isNotification(name string) bool {
 func (s *Server) readMessage(body []byte) (message, *refusal) {
 	msg, bad := openEnvelope(body)
 	if bad != nil {
-		return message{}, &refusal{status: http.StatusBadRequest, id: bad.id, code: bad.err.Code, message: bad.err.Message}
+		r := refusing(http.StatusBadRequest, bad.err)
+		r.id = bad.id
+		return message{}, r
 	}
 	if msg == nil {
 		return message{}, nil // it is passed over
@@ -71,7 +73,7 @@ func (s *Server) readMessage(body []byte) (message, *refusal) {
 	}
 	modern, wrong := s.checkMeta(req.Params)
 	if wrong != nil {
-		return m, &refusal{status: http.StatusBadRequest, code: wrong.Code, message: wrong.Message, data: wrong.Data}
+		return m, refusing(http.StatusBadRequest, wrong)
 	}
 	m.modern = modern
 	if name, ok := wire.Member(req.Params, "name"); ok {

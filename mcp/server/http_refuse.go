@@ -2,7 +2,6 @@ package server
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -35,10 +34,18 @@ func busy() *refusal {
 }
 
 func tooLarge(limit int) *refusal {
-	return &refusal{
-		status: http.StatusRequestEntityTooLarge, code: CodeRequestTooLarge,
-		message: fmt.Sprintf("the message is larger than %d bytes", limit), close: true,
+	r := refusing(http.StatusRequestEntityTooLarge, requestTooLarge(limit))
+	r.close = true
+	return r
+}
+
+// refusing is a refusal by an error, with a status.
+func refusing(status int, e *jsonrpc.Error) *refusal {
+	r := &refusal{status: status, code: e.Code, message: e.Message}
+	if e.Data != nil {
+		r.data = e.Data
 	}
+	return r
 }
 
 // reply answers with a refusal.

@@ -349,7 +349,7 @@ func (x *visit) postLegacy(ctx context.Context) {
 	case !x.msg.call():
 		x.forward(ctx, x.legacy)
 	case !isMethod(x.msg.method):
-		x.refuse(&refusal{status: http.StatusOK, code: jsonrpc.CodeMethodNotFound, message: "there is no such method"})
+		x.refuse(refusing(http.StatusOK, noMethod(x.msg.method)))
 	case one == nil:
 		x.open(ctx)
 	case x.crowded():

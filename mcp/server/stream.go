@@ -90,7 +90,7 @@ func (st *stream) take(ctx context.Context, line []byte) error {
 
 // tooLong answers a line that was too long to be read.
 func (st *stream) tooLong(o *wire.Outline) {
-	err := rpcError(CodeRequestTooLarge, fmt.Sprintf("the message is larger than %d bytes", st.s.budgets.RequestBytes))
+	err := requestTooLarge(st.s.budgets.RequestBytes)
 	id := usable(o.ID)
 	switch {
 	case o.Method && len(o.ID) == 0: // a notification
@@ -115,7 +115,7 @@ func (st *stream) request(ctx context.Context, req *jsonrpc.Request) error {
 		// An answer with its id would be taken for the other one's.
 		id, bad = nil, rpcError(jsonrpc.CodeInvalidRequest, "a request with this id is not answered yet")
 	case !isMethod(req.Method):
-		bad = rpcError(jsonrpc.CodeMethodNotFound, fmt.Sprintf("method not found: %q", cut(req.Method, 100)))
+		bad = noMethod(req.Method)
 	case modern, req.Method == pingMethod, req.Method == discoverMethod:
 	case req.Method == initializeMethod && st.hello:
 		bad = rpcError(jsonrpc.CodeInvalidRequest, "the session is initialized already")
