@@ -25,6 +25,9 @@ func overspent(err error) *TaskError {
 // spent counts what a request used.
 func (r *run) spent(req llm.Request, res llm.Response) error {
 	r.out.Usage = r.out.Usage.Add(res.Usage)
+	if !res.Usage.Measured {
+		r.unmeasured.Store(true)
+	}
 	if r.in.Budget == nil {
 		return nil
 	}

@@ -360,3 +360,22 @@ func TestARegisteredToolKeepsItsName(t *testing.T) {
 		t.Errorf("%v %v", got, b.notices())
 	}
 }
+
+// Usage is not said to be measured where an answer, the agent's own or a
+// coworker's, came without figures.
+func TestUsageIsMeasuredWhereAllOfItIs(t *testing.T) {
+	bare := llmtest.Reply(llm.Response{Message: llm.Message{Parts: []llm.Part{{Text: "ok"}}}, Stop: llm.StopEnd})
+	for name, tt := range map[string]struct {
+		coworker, last llmtest.Turn
+		want           llm.Usage
+	}{
+		"all":            {llmtest.Text("ok"), llmtest.Text("ok"), llm.Usage{Input: 30, Output: 15, Measured: true}},
+		"not the last":   {llmtest.Text("ok"), bare, llm.Usage{Input: 20, Output: 10}},
+		"not a coworker": {bare, llmtest.Text("ok"), llm.Usage{Input: 20, Output: 10}},
+	} {
+		model := llmtest.New(t, llmtest.Calls(delegate("1", "x", "b", "")).When(of("a")), tt.coworker.When(of("b")), tt.last.When(of("a")))
+		if out, err := newBench(t, model).run(t.Context(), t, team("a", "b")); err != nil || out.Usage != tt.want {
+			t.Errorf("%s: %v %+v", name, err, out.Usage)
+		}
+	}
+}

@@ -37,6 +37,9 @@ func (h *handover) do(ctx context.Context, r *run) {
 		h.in.Sections = append(h.in.Sections, r.known(ctx, h.to, h.in.Task)...)
 	}
 	h.out, h.err = r.Run(ctx, h.in)
+	if h.out.Turns > 0 && !h.out.Usage.Measured {
+		r.unmeasured.Store(true)
+	}
 	finished := event.Event{
 		Kind: event.DelegationFinished, Success: new(h.err == nil), DurationMS: time.Since(start).Milliseconds(),
 		InputTokens: h.out.Usage.Input, OutputTokens: h.out.Usage.Output,

@@ -35,10 +35,11 @@ type run struct {
 	handedUsage llm.Usage            // of coworkers, not yet counted
 	exhausted   error                // what a budget refused a coworker
 
-	out      Output
-	ids      map[string]bool // of calls, within the conversation
-	pieces   string          // of an answer that was cut, joined
-	toolFree bool            // whether the next turn must not call tools
+	out        Output
+	unmeasured atomic.Bool     // some of what was used nobody measured
+	ids        map[string]bool // of calls, within the conversation
+	pieces     string          // of an answer that was cut, joined
+	toolFree   bool            // whether the next turn must not call tools
 
 	cause string // the correlation of the call that this work was handed on by
 	about string // the correlation of the present turn's events
@@ -96,6 +97,9 @@ func (r *run) do(ctx context.Context) (Output, error) {
 	r.handed.Lock()
 	r.countHanded()
 	r.handed.Unlock()
+	if r.unmeasured.Load() {
+		r.out.Usage.Measured = false
+	}
 	r.out.Took = time.Since(start)
 	return r.out, err
 }
