@@ -2,7 +2,6 @@ package server
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"time"
 	"unicode/utf8"
@@ -83,7 +82,7 @@ func renderResult(x exchange, res tools.Result) []byte {
 	o := newObject()
 	structured := bytes.TrimSpace(res.Structured)
 	// Before the modern era structured content is an object or nothing at all.
-	if !json.Valid(structured) || !x.modern && structured[0] != '{' {
+	if !isFit(structured) || !x.modern && structured[0] != '{' {
 		structured = nil
 	}
 	if len(blocks) == 0 && len(res.Structured) > 0 {

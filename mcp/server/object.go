@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
+
+	"crewhost/mcp/wire"
 )
 
 // An object is a JSON object that is being written, member by member.
@@ -86,8 +88,12 @@ func encode(value any) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// isObject reports whether a text is one JSON object.
+// isObject reports whether a text is one JSON object, fit to be a part of a message.
 func isObject(raw []byte) bool {
 	raw = bytes.TrimSpace(raw)
-	return len(raw) > 0 && raw[0] == '{' && json.Valid(raw)
+	return len(raw) > 0 && raw[0] == '{' && isFit(raw)
 }
+
+// isFit reports whether a text is JSON that can be a part of a message: around what
+// nests too deep the SDK can't write one, and answers nothing at all.
+func isFit(raw []byte) bool { return json.Valid(raw) && wire.Nesting(raw) <= maxDepth }

@@ -237,6 +237,23 @@ func TestAnswersAreUTF8(t *testing.T) {
 	}
 }
 
+// What nests as deep as any reader goes is no part of a message, which would have no
+// answer at all.
+func TestDepthOfAnswers(t *testing.T) {
+	deep := json.RawMessage(`{"a":` + strings.Repeat("[", 9_999) + strings.Repeat("]", 9_999) + `}`)
+	odd := tool{
+		def:  tools.Definition{Name: "deep", InputSchema: deep, OutputSchema: deep},
+		call: func(context.Context, tools.Call) (tools.Result, error) { return tools.Result{Structured: deep}, nil },
+	}
+	c := dial(t, serverOf(t, server.Config{}, odd))
+	if m := c.ask(modernLine("1", "tools/list", "")); !strings.Contains(m.line, `"inputSchema":{"type":"object"}}]`) {
+		t.Errorf("the list: %.200s", m.line)
+	}
+	if m := c.ask(modernLine("2", "tools/call", `"name":"deep"`)); !strings.Contains(m.line, `"text":"{\"a\":[[[`) || strings.Contains(m.line, "structuredContent") {
+		t.Errorf("the call: %.200s", m.line)
+	}
+}
+
 // A schema that would have a client refuse the whole list is made fit.
 func TestSchemasThatClientsRefuse(t *testing.T) {
 	var all []tool
