@@ -124,7 +124,7 @@ func (b *builder) mounts(list []Text) []Text {
 	for _, m := range b.texts(list, "mounts") {
 		parts := mountItem.FindStringSubmatch(m.V)
 		if parts == nil {
-			b.fail(m.Pos, strict.CodeBadValue, "mounts: "+strict.Quote(m.V)+" is no virtual root", `write /name, or "<id>|/name"`)
+			b.fail(m.Pos, strict.CodeBadValue, "mounts: "+strict.Quote(m.V)+" is no virtual root", `write /name, or "<id>|/name" with the 26 letters and digits of an id`)
 			continue
 		}
 		switch before, twice := first[parts[2]]; {

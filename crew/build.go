@@ -118,7 +118,7 @@ func (b *builder) head(doc *crewDoc) {
 	if c.Format == Orkeon {
 		b.text(doc.Goal, "goal")
 		switch {
-		case doc.Goal.Set:
+		case doc.Goal.Set, doc.Goal.Pos == Pos{}: // a document that is no mapping is told so
 		case doc.Goal.Pos != doc.Pos:
 			b.fail(doc.Goal.Pos, strict.CodeMissing, `"goal" is empty`, "give it a value")
 		default:

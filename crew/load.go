@@ -134,7 +134,7 @@ func (r *reader) tree(l layout) (*strict.Node, bool) {
 
 // whole prepares the tree of a crew that is one file.
 func (r *reader) whole(root *strict.Node, l layout) (*strict.Node, bool) {
-	if root == nil {
+	if root == nil || root.Kind == strict.Null {
 		root = &strict.Node{Pos: Pos{File: l.settings}, Kind: strict.Map}
 	}
 	if inner := root.Get("crew"); inner != nil && inner.Kind == strict.Map && root.Get("agents") == nil {

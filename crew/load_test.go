@@ -28,6 +28,13 @@ func tree(t *testing.T, files map[string]string) string {
 	return dir
 }
 
+// That a file is no mapping is told once, and nothing of what is not in it.
+func TestAFileThatIsAList(t *testing.T) {
+	if _, issues := loadBytes("crew.yaml", []byte("[]")); len(issues) != 1 || issues[0].Line != 1 {
+		t.Errorf("got %v", issues)
+	}
+}
+
 func TestLoadRefuses(t *testing.T) {
 	one := map[string]string{"crew.yaml": own + "agents: {a: {goal: g}}\ntasks: {t: {description: d, expectedOutput: e}}\n"}
 	pair := map[string]string{"agents.yaml": "a: {}\n", "tasks.yaml": "t: {}\n"}
@@ -55,6 +62,8 @@ func TestLoadRefuses(t *testing.T) {
 		"a format that is none":        {map[string]string{"crew.yaml": own + "format: crewal\nagents: {a: {goal: g}}\ntasks: {t: {description: d, expectedOutput: e}}\n"}, "crew.yaml", `format: "crewal" is none of orkeon, crewai (did you mean "crewai"?)`},
 		"own keys with a fault":        {map[string]string{"crew.yaml": "a: [", "agents.yaml": "b: [", "tasks.yaml": ""}, ".", "agents.yaml:2:1: did not find expected node content"},
 		"a format that is another":     {map[string]string{"crew.yaml": own + "format: orkeon", "config/agents.yaml": "b: {goal: g}", "config/tasks.yaml": "t: {description: d, expectedOutput: e, output_file: x}"}, ".", `tasks.yaml:1:40: unknown key "output_file" in tasks.t`},
+		"a file that is null":          {map[string]string{"crew.yaml": "null"}, "crew.yaml", "crew.yaml: \"goal\" is missing [missing]"},
+		"a mount of another id":        {map[string]string{"crew.yaml": one["crew.yaml"] + "mounts: [\"id1|/d\"]\n"}, "crew.yaml", `with the 26 letters and digits of an id`},
 		"a file that is a list":        {map[string]string{"crew.yaml": "[a]"}, "crew.yaml", "the document must be a mapping, not a list"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -169,16 +169,16 @@ t.yaml:3:1: unknown key "modell" (did you mean "model"?) [unknown-key]` {
 }
 
 func TestNearest(t *testing.T) {
-	known := []string{"expectedOutput", "description", "agent", "tools"}
+	known := []string{"expectedOutput", "description", "agent", "tools", "y"}
 	for word, want := range map[string]string{
 		"expectedOuput": "expectedOutput", "expected_output": "expectedOutput", "EXPECTED-OUTPUT": "expectedOutput",
-		"agnet": "agent", "tool": "tools", "xyz": "", "": "", "descripton": "description",
+		"agnet": "agent", "tool": "tools", "xyz": "", "": "", "x": "", "descripton": "description",
 	} {
 		if got := Nearest(word, known); got != want {
 			t.Errorf("Nearest(%q) = %q, want %q", word, got, want)
 		}
 	}
-	if got := DidYouMean("xyz", known); got != "known: agent, description, expectedOutput, tools" {
+	if got := DidYouMean("xyz", known); got != "known: agent, description, expectedOutput, tools, y" {
 		t.Error(got)
 	}
 }

@@ -19,6 +19,9 @@ func Nearest(word string, known []string) string {
 	best, bestDistance := "", max(1, len([]rune(word))/3)+1
 	for _, k := range known {
 		d := distance(fold(strings.ToLower(word)), fold(strings.ToLower(k)))
+		if d >= max(len(word), 1) && d > 0 {
+			continue // no letter of it is left
+		}
 		if d < bestDistance || d == bestDistance && best != "" && k < best {
 			best, bestDistance = k, d
 		}
