@@ -441,6 +441,47 @@ permissions: { default: allow }
 	}
 }
 
+// A hesitant person answers when told to.
+type hesitant struct {
+	asked
+	begun, answer chan struct{}
+}
+
+func (p *hesitant) Elicit(ctx context.Context, q mcp.Question) (mcp.Answer, error) {
+	close(p.begun)
+	<-p.answer
+	return p.asked.Elicit(ctx, q)
+}
+
+// A server of the older era doesn't say of which call its question is. Where calls of
+// several clients wait, none of their people is asked what may be another's.
+func TestQuestionsGoToNobodyInDoubt(t *testing.T) {
+	inner := open(t, map[string]string{"crewhost.yaml": `
+mcp:
+  servers: { asker: { command: "${SERVER}", protocol: legacy, args: [mcptest-server, standard, -tools, ask] } }
+  served: { demo: { tools: [ask] } }
+permissions: { default: allow }
+`}, func(c *runner.Config) { c.Respondent = runner.ClientPerson{} })
+	url := inner.listen(t)
+	first := &hesitant{asked: asked{action: mcp.Accept, values: map[string]string{"colour": "blue"}}, begun: make(chan struct{}), answer: make(chan struct{})}
+	second := &asked{action: mcp.Accept, values: map[string]string{"colour": "red"}}
+	one := behind(t, url, "modern", func(c *runner.Config) { c.Respondent = first })
+	other := behind(t, url, "modern", func(c *runner.Config) { c.Respondent = second })
+	const question = `{"message":"Which colour?","schema":{"type":"object","properties":{"colour":{"type":"string"}},"required":["colour"]}}`
+	var calling sync.WaitGroup
+	calling.Go(func() {
+		if got, _ := said(t, one, "ask", question); !strings.Contains(got, `"colour":"blue"`) {
+			t.Errorf("the first: %s", got)
+		}
+	})
+	<-first.begun
+	if got, _ := said(t, other, "ask", question); strings.Contains(got, "colour\":") || len(second.questions) > 0 {
+		t.Errorf("the other: %s, asked %q", got, second.questions)
+	}
+	close(first.answer)
+	calling.Wait()
+}
+
 // R5: resources and prompts of servers are passed on where they are named.
 func TestServedOffers(t *testing.T) {
 	for _, era := range eras {
