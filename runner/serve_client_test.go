@@ -1,0 +1,179 @@
+package runner_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"crewhost/config/secret"
+	"crewhost/mcp"
+	"crewhost/runner"
+	"crewhost/runner/llm"
+	"crewhost/tools/permission"
+)
+
+// asked answers forms, and remembers what it was asked.
+type asked struct {
+	values map[string]string
+	action mcp.Action
+
+	mu        sync.Mutex
+	questions []string
+}
+
+func (a *asked) Elicit(_ context.Context, q mcp.Question) (mcp.Answer, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.questions = append(a.questions, q.Message)
+	made := mcp.Answer{Action: a.action, Values: map[string]secret.Text{}}
+	for _, f := range q.Fields {
+		if v, ok := a.values[f.Name]; ok {
+			made.Values[f.Name] = secret.NewText(v, v)
+		}
+	}
+	return made, nil
+}
+
+// What an agent of a served crew asks goes to the client's person, in both eras.
+func TestServedCrewAsksTheClient(t *testing.T) {
+	asks := with(modelFunc(func(r llm.Request) *llm.Response {
+		if last := r.Messages[len(r.Messages)-1]; last.Role == llm.RoleTool {
+			return answer("They said " + last.Text())
+		}
+		return calls(llm.ToolCall{ID: "1", Name: "human_input", Arguments: `{"prompt":"Which harbour?","default_value":"Brest"}`})
+	}))
+	files := map[string]string{"crewhost.yaml": servesCrew, "crew.yaml": `
+name: Harbour log
+goal: Ask
+agents: { one: { role: One, goal: Answer, tools: [human_input] } }
+tasks: { only: { description: Ask, expectedOutput: A word, agent: one } }
+`}
+	for _, era := range eras {
+		t.Run(era, func(t *testing.T) {
+			inner := open(t, files, asks, func(c *runner.Config) { c.Asker = runner.ClientPerson{} })
+			url := inner.listen(t)
+			person := &asked{action: mcp.Accept, values: map[string]string{"answer": "Nantes"}}
+			outer := behind(t, url, era, func(c *runner.Config) { c.Respondent = person })
+			if got, failed := said(t, outer, "harbour_log", `{}`); failed || got != "They said Nantes" {
+				t.Errorf("got %s", got)
+			}
+			if len(person.questions) != 1 || !strings.Contains(person.questions[0], `The agent "one" asks: Which harbour?`) {
+				t.Errorf("asked %q", person.questions)
+			}
+			// The default is for who leaves the field, not for who declines.
+			person.action = mcp.Decline
+			if got, _ := said(t, outer, "harbour_log", `{}`); strings.Contains(got, "Brest") {
+				t.Errorf("got %s", got)
+			}
+			nobody := behind(t, url, era)
+			if got, _ := said(t, nobody, "harbour_log", `{}`); strings.Contains(got, "Brest") || strings.Contains(got, "Nantes") {
+				t.Errorf("got %s", got)
+			}
+		})
+	}
+}
+
+// R3: the client's person approves calls where the operator says so, and where the
+// client can't be asked the headless answer holds.
+func TestClientApproves(t *testing.T) {
+	for _, era := range eras {
+		t.Run(era, func(t *testing.T) {
+			inner := open(t, map[string]string{"crewhost.yaml": `
+mcp:
+  servers: { standard: { command: "${SERVER}", args: [mcptest-server, standard, -tools, echo] } }
+  served: { demo: { tools: [echo] } }
+`}, func(c *runner.Config) { c.Approver = runner.ClientPerson{Headless: permission.Deny} })
+			url := inner.listen(t)
+			person := &asked{action: mcp.Accept, values: map[string]string{"allow": "true"}}
+			outer := behind(t, url, era, func(c *runner.Config) { c.Respondent = person })
+			if got, failed := said(t, outer, "echo", `{"a":1}`); failed || got != `{"a":1}` {
+				t.Errorf("got %s", got)
+			}
+			if want := `the tool "echo" of MCP server "standard" with {"a":1}`; len(person.questions) != 1 || !strings.Contains(person.questions[0], want) {
+				t.Errorf("asked %q", person.questions)
+			}
+			person.values = map[string]string{"allow": "false", "reason": "Not today"}
+			if got, failed := said(t, outer, "echo", `{}`); !failed || !strings.Contains(got, "Not today") {
+				t.Errorf("got %s", got)
+			}
+			person.action = mcp.Decline
+			if got, failed := said(t, outer, "echo", `{}`); !failed || !strings.Contains(got, "A person denied") {
+				t.Errorf("got %s", got)
+			}
+			if got, failed := said(t, behind(t, url, era), "echo", `{}`); !failed || !strings.Contains(got, "the client can't be asked") {
+				t.Errorf("got %s", got)
+			}
+		})
+	}
+}
+
+// A question of a server, which may be of either era too, goes on to the client's
+// person where the operator says so.
+func TestQuestionsOfServersGoOn(t *testing.T) {
+	for _, era := range append(eras, "modern behind legacy", "legacy behind modern") {
+		t.Run(era, func(t *testing.T) {
+			behindIt, era := era, era
+			if first, second, mixed := strings.Cut(era, " behind "); mixed {
+				behindIt, era = first, second
+			}
+			inner := open(t, map[string]string{"crewhost.yaml": fmt.Sprintf(`
+mcp:
+  servers: { asker: { command: "${SERVER}", protocol: %s, args: [mcptest-server, standard, -tools, ask] } }
+  served: { demo: { tools: [ask] } }
+permissions: { default: allow }
+`, behindIt)}, func(c *runner.Config) { c.Respondent = runner.ClientPerson{} })
+			person := &asked{action: mcp.Accept, values: map[string]string{"colour": "blue"}}
+			outer := behind(t, inner.listen(t), era, func(c *runner.Config) { c.Respondent = person })
+			got, failed := said(t, outer, "ask", `{"message":"Which colour?","schema":{"type":"object","properties":{"colour":{"type":"string","enum":["red","blue"]}},"required":["colour"]}}`)
+			if failed || !strings.Contains(got, `"colour":"blue"`) {
+				t.Errorf("got %s", got)
+			}
+			if len(person.questions) != 1 || !strings.Contains(person.questions[0], `MCP server "asker"`) || !strings.Contains(person.questions[0], "Which colour?") {
+				t.Errorf("asked %q", person.questions)
+			}
+		})
+	}
+}
+
+// A hesitant person answers when told to.
+type hesitant struct {
+	asked
+	begun, answer chan struct{}
+}
+
+func (p *hesitant) Elicit(ctx context.Context, q mcp.Question) (mcp.Answer, error) {
+	close(p.begun)
+	<-p.answer
+	return p.asked.Elicit(ctx, q)
+}
+
+// A server of the older era doesn't say of which call its question is. Where calls of
+// several clients wait, none of their people is asked what may be another's.
+func TestQuestionsGoToNobodyInDoubt(t *testing.T) {
+	inner := open(t, map[string]string{"crewhost.yaml": `
+mcp:
+  servers: { asker: { command: "${SERVER}", protocol: legacy, args: [mcptest-server, standard, -tools, ask] } }
+  served: { demo: { tools: [ask] } }
+permissions: { default: allow }
+`}, func(c *runner.Config) { c.Respondent = runner.ClientPerson{} })
+	url := inner.listen(t)
+	first := &hesitant{asked: asked{action: mcp.Accept, values: map[string]string{"colour": "blue"}}, begun: make(chan struct{}), answer: make(chan struct{})}
+	second := &asked{action: mcp.Accept, values: map[string]string{"colour": "red"}}
+	one := behind(t, url, "modern", func(c *runner.Config) { c.Respondent = first })
+	other := behind(t, url, "modern", func(c *runner.Config) { c.Respondent = second })
+	const question = `{"message":"Which colour?","schema":{"type":"object","properties":{"colour":{"type":"string"}},"required":["colour"]}}`
+	var calling sync.WaitGroup
+	calling.Go(func() {
+		if got, _ := said(t, one, "ask", question); !strings.Contains(got, `"colour":"blue"`) {
+			t.Errorf("the first: %s", got)
+		}
+	})
+	<-first.begun
+	if got, _ := said(t, other, "ask", question); strings.Contains(got, "colour\":") || len(second.questions) > 0 {
+		t.Errorf("the other: %s, asked %q", got, second.questions)
+	}
+	close(first.answer)
+	calling.Wait()
+}
