@@ -85,7 +85,7 @@ func finish(w io.Writer, err error, interrupted bool) int {
 			err = errReported{count(len(issues), "problem"), err}
 		}
 		var divergence *replay.DivergenceError
-		if errors.As(err, &divergence) {
+		if errors.As(err, &divergence) && divergence.Diff != "" {
 			for line := range strings.SplitSeq(divergence.Diff, "\n") {
 				fmt.Fprintln(w, still(line))
 			}

@@ -60,6 +60,9 @@ func withMemory(ctx *cli.Context, c *console, more int, do func(context.Context,
 	case more >= 0 && len(words) != 1+more, more < 0 && len(words) < 2:
 		return usagef("%s takes %s", ctx.Command.HelpName, ctx.Command.ArgsUsage)
 	}
+	if n := ctx.Int(limitFlag); ctx.IsSet(limitFlag) && n < 1 {
+		return usagef("--limit %d: it takes a number of entries, at least 1", n)
+	}
 	out := &output{out: c.out, console: c, mask: c.redactor.Redact, show: c.show}
 	if ctx.Command.Name == "list" || ctx.Command.Name == "search" || ctx.Command.Name == "show" {
 		if out, err = outputOf(ctx, c); err != nil {
@@ -100,7 +103,7 @@ func withMemory(ctx *cli.Context, c *console, more int, do func(context.Context,
 }
 
 func memoryList(ctx context.Context, store *memory.Store, _ []string, out *output, flags *cli.Context) error {
-	found, err := store.List(ctx, max(flags.Int(limitFlag), 0))
+	found, err := store.List(ctx, flags.Int(limitFlag))
 	if err != nil {
 		return err
 	}
@@ -108,7 +111,7 @@ func memoryList(ctx context.Context, store *memory.Store, _ []string, out *outpu
 }
 
 func memorySearch(ctx context.Context, store *memory.Store, words []string, out *output, flags *cli.Context) error {
-	found, err := store.Recall(ctx, memory.Question{Text: strings.Join(words, " "), Top: max(flags.Int(limitFlag), 0)})
+	found, err := store.Recall(ctx, memory.Question{Text: strings.Join(words, " "), Top: flags.Int(limitFlag)})
 	if err != nil {
 		return err
 	}
