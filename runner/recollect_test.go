@@ -377,3 +377,24 @@ func embeddings(t *testing.T, embed func(text string) []float64) (url string) {
 	t.Cleanup(server.Close)
 	return server.URL
 }
+
+// A budget that is spent before the first task fails the run as one that is spent
+// later does.
+func TestEmbeddingsWithinTheBudget(t *testing.T) {
+	server := embeddings(t, func(string) []float64 { return []float64{1} })
+	files := map[string]string{
+		"crewhost.yaml": "llm: {provider: openai, model: plain, budget: {tokens: 500}, embeddings: {provider: openai-compatible, base_url: \"" + server + "\", model: near}}\n",
+		"crew.yaml": "name: A\ngoal: B\nagents: {one: {goal: C, knowledge: [x]}}\n" +
+			"tasks: {t: {description: d, expectedOutput: e, agent: one}}\nrag: {collections: {x: {sources: [docs]}}}\n",
+	}
+	for i := range 70 { // more than go into one request
+		files[fmt.Sprintf("docs/%d.md", i)] = fmt.Sprintf("Document %d.", i)
+	}
+	r := open(t, files, with(llmtest.New(t)))
+	out, err := r.host.Run(t.Context(), r.crew(nil), nil)
+	var failed *runner.RunError
+	var spent *runner.BudgetError
+	if !errors.As(err, &spent) || !errors.As(err, &failed) || out == nil || len(out.Tasks) != 0 {
+		t.Errorf("%v %+v", err, out)
+	}
+}

@@ -37,8 +37,8 @@ func (e *RunError) Unwrap() error { return e.Err }
 
 // Run runs a crew that [Host.Judge] found no issue in. The models that the crew
 // names are made first, and its memory and documents opened: a missing key or a
-// damaged file is a plain error. From the first task on an error is a [*RunError],
-// and there is an Output beside it. What happens is told to the Events of the host.
+// damaged file is a plain error. From the first task on, and where the budget is
+// spent, an error is a [*RunError], and there is an Output beside it. What happens is told to the Events of the host.
 func (h *Host) Run(ctx context.Context, c *crew.Crew, inputs crew.Inputs) (*Output, error) {
 	return h.run(ctx, c, inputs, h.cfg.Events)
 }
@@ -58,7 +58,10 @@ func (h *Host) run(ctx context.Context, c *crew.Crew, inputs crew.Inputs, events
 	defer stop(nil)
 	book := newLedger(h.models.llm, stop)
 	mind, err := h.recollect(ctx, c, book, events)
-	if err != nil {
+	switch cost, spent := book.total(); {
+	case err != nil && spent != nil:
+		return &Output{Cost: cost, Took: time.Since(began)}, &RunError{err}
+	case err != nil:
 		return nil, err
 	}
 	defer func() {
