@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -313,7 +314,9 @@ func (r *recollection) warn(ctx context.Context, task, format string, args ...an
 	r.told[text] = true
 	r.mu.Unlock()
 	if !told {
-		r.events.Emit(event.Event{Kind: event.Notice, Task: task, Text: text})
+		e := event.ScopeOf(ctx).Within(event.Event{Kind: event.Notice, Text: text})
+		e.Task = cmp.Or(e.Task, task)
+		r.events.Emit(e)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -396,5 +397,35 @@ func TestEmbeddingsWithinTheBudget(t *testing.T) {
 	var spent *runner.BudgetError
 	if !errors.As(err, &spent) || !errors.As(err, &failed) || out == nil || len(out.Tasks) != 0 {
 		t.Errorf("%v %+v", err, out)
+	}
+}
+
+// What goes wrong with a task's documents is told with the task, the agent and the
+// attempt.
+func TestATroubleOfDocumentsHasItsPlace(t *testing.T) {
+	answered := false
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if answered { // the documents are there, the question is refused
+			http.Error(w, "no more", http.StatusBadRequest)
+			return
+		}
+		answered = true
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"object":"list","data":[{"object":"embedding","index":0,"embedding":[1]}],"usage":{"prompt_tokens":1,"total_tokens":1}}`)
+	}))
+	defer server.Close()
+	r := open(t, map[string]string{
+		"crewhost.yaml": "llm: {provider: openai, model: plain, embeddings: {provider: openai-compatible, base_url: \"" + server.URL + "\", model: near}}\n",
+		"crew.yaml": "name: A\ngoal: B\nagents: {one: {role: First, goal: C, knowledge: [x]}}\n" +
+			"tasks: {t: {description: d, expectedOutput: e, agent: one}}\nrag: {collections: {x: {sources: [docs]}}}\n",
+		"docs/a.md": "Document A.",
+	}, with(llmtest.New(t, llmtest.Text("done"))))
+	if _, err := r.host.Run(t.Context(), r.crew(nil), nil); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(r.events, func(e event.Event) bool {
+		return e.Kind == event.Notice && e.Task == "t" && e.Agent == "one" && e.Role == "First" && e.Attempt == 1 && strings.Contains(e.Text, "the collection")
+	}) {
+		t.Errorf("%+v", r.events)
 	}
 }

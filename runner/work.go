@@ -6,6 +6,7 @@ import (
 
 	"crewhost/crew"
 	"crewhost/runner/agent"
+	"crewhost/runner/event"
 	"crewhost/runner/llm"
 	"crewhost/runner/process"
 )
@@ -26,7 +27,8 @@ func (r *taskRunner) RunTask(ctx context.Context, in process.TaskInput) (process
 	for _, p := range in.Prior {
 		input.Prior = append(input.Prior, agent.Prior{Task: p.Task, Agent: p.Agent, Text: p.Text})
 	}
-	input.Sections = sectionsOf(slices.Concat(in.Sections, r.mind.sections(ctx, in)))
+	scope := event.Scope{Task: in.Task.Key, Agent: in.Agent.Key, Role: in.Agent.Role.V, Attempt: in.Attempt}
+	input.Sections = sectionsOf(slices.Concat(in.Sections, r.mind.sections(event.NewContext(ctx, scope), in)))
 	if len(in.Schema) > 0 {
 		input.Format = &llm.ResponseFormat{Type: "json_schema", Name: in.Task.Key, Schema: in.Schema}
 	}
