@@ -39,15 +39,17 @@ func (l *Listening) Serve(ctx context.Context) error { return l.surface.follow(c
 // Close gives the port back, where Serve was never called.
 func (l *Listening) Close() error { return l.http.Close() }
 
+// CheckHTTP says what is wrong with cfg before anything is started for it: all but
+// its tokens and files, which are looked at by [Surface.ListenHTTP].
+func CheckHTTP(cfg config.ServedHTTP) error {
+	made := listenConfig(cfg)
+	made.CertFile, made.KeyFile = "", ""
+	made.AllowUnauthenticated = made.AllowUnauthenticated || len(cfg.Tokens) > 0
+	return made.Check()
+}
+
 func (s *Surface) httpConfig(ctx context.Context, cfg config.ServedHTTP) (server.HTTPConfig, error) {
-	made := server.HTTPConfig{
-		Listen: cfg.Listen, Path: cfg.Path,
-		AllowedOrigins: cfg.AllowedOrigins, AllowedHosts: cfg.AllowedHosts,
-		AllowUnauthenticated: cfg.AllowUnauthenticated,
-		CertFile:             cfg.Cert, KeyFile: cfg.Key,
-		Connections: cfg.Connections, Sessions: cfg.Sessions, SessionIdle: cfg.SessionIdle,
-		ReadTimeout: cfg.ReadTimeout, WriteTimeout: cfg.WriteTimeout, IdleTimeout: cfg.IdleTimeout,
-	}
+	made := listenConfig(cfg)
 	var errs []error
 	for _, t := range cfg.Tokens {
 		value, err := s.host.models.creds.Resolve(ctx, t.Token)
@@ -57,11 +59,24 @@ func (s *Surface) httpConfig(ctx context.Context, cfg config.ServedHTTP) (server
 		}
 		made.Tokens = append(made.Tokens, server.NewToken(t.Name, value.Reveal()))
 	}
+	return made, errors.Join(errs...)
+}
+
+// listenConfig is the server's form of cfg, without the tokens.
+func listenConfig(cfg config.ServedHTTP) server.HTTPConfig {
+	made := server.HTTPConfig{
+		Listen: cfg.Listen, Path: cfg.Path,
+		AllowedOrigins: cfg.AllowedOrigins, AllowedHosts: cfg.AllowedHosts,
+		AllowUnauthenticated: cfg.AllowUnauthenticated,
+		CertFile:             cfg.Cert, KeyFile: cfg.Key,
+		Connections: cfg.Connections, Sessions: cfg.Sessions, SessionIdle: cfg.SessionIdle,
+		ReadTimeout: cfg.ReadTimeout, WriteTimeout: cfg.WriteTimeout, IdleTimeout: cfg.IdleTimeout,
+	}
 	if o := cfg.OAuth; o != nil {
 		made.OAuth = &server.ProtectedResource{Resource: o.Resource, Scopes: o.Scopes, Audience: o.Audience}
 		for _, i := range o.Issuers {
 			made.OAuth.Issuers = append(made.OAuth.Issuers, server.Issuer{URL: i.URL, JWKS: i.JWKS})
 		}
 	}
-	return made, errors.Join(errs...)
+	return made
 }

@@ -188,6 +188,15 @@ func serve(ctx *cli.Context, c *console, stdio bool, pick func(*config.Settings)
 	if err != nil {
 		return err
 	}
+	if !stdio {
+		of := "mcp serve: --http"
+		if served.Handle != "" {
+			of = "mcp.served." + served.Handle + ".http"
+		}
+		if err := runner.CheckHTTP(*served.HTTP); err != nil { // before servers start
+			return usagef("%s: %v", of, err)
+		}
+	}
 	host, err := s.openToServe(ctx, served, stdio)
 	if err != nil {
 		return err
