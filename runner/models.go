@@ -115,9 +115,10 @@ func rowOf(p config.Profile) (provider.Provider, bool) {
 
 // models makes each profile's model once, when it is first asked for.
 type models struct {
-	llm   config.LLM // its default profile is the elected one
-	make  func(context.Context, config.Profile, Credentials) (llm.Model, error)
-	creds Credentials
+	llm     config.LLM // its default profile is the elected one
+	elected string     // its id; "": the settings' own default
+	make    func(context.Context, config.Profile, Credentials) (llm.Model, error)
+	creds   Credentials
 
 	mu   sync.Mutex
 	made map[string]llm.Model // by canonical id
@@ -140,8 +141,16 @@ func newModels(cfg Config) (*models, error) {
 			Code: CodeUnknownProfile, Message: fmt.Sprintf("unknown model profile %q", cfg.Profile), Hint: strict.DidYouMean(cfg.Profile, m.ids()),
 		}}
 	}
-	m.llm.Profile = elected
+	m.llm.Profile, m.elected = elected, cfg.Profile
 	return m, nil
+}
+
+// named is what the settings call a profile that a crew may call the default one.
+func (m *models) named(id string) string {
+	if strings.EqualFold(id, config.DefaultProfile) && m.elected != "" {
+		return m.elected
+	}
+	return id
 }
 
 // ids returns what crews and flags may call the profiles, sorted.
@@ -183,7 +192,7 @@ func (m *models) model(ctx context.Context, id string) (llm.Model, error) {
 	}
 	made, err := m.make(ctx, p, m.creds)
 	if err != nil {
-		return nil, fmt.Errorf("making the model of profile %q: %w", id, err)
+		return nil, fmt.Errorf("making the model of profile %q: %w", m.named(id), err)
 	}
 	m.made[key] = made
 	return made, nil
@@ -244,6 +253,16 @@ func (m *models) settings(id string) agent.Settings {
 	return s
 }
 
+// unsetError says which variable is missing, and nothing more: its cause has the
+// same to say of any source.
+type unsetError struct {
+	name  string
+	cause error
+}
+
+func (e *unsetError) Error() string { return "the variable " + e.name + " is not set" }
+func (e *unsetError) Unwrap() error { return e.cause }
+
 // credentials resolves refs in the environment that the host was given, and has
 // the redactor know what it found.
 type credentials struct {
@@ -257,7 +276,7 @@ func (c credentials) Resolve(ctx context.Context, ref secret.Ref) (secret.Value,
 	v, err := secret.Resolve(ctx, ref, secret.Env(c.environ), secret.File{Logger: c.log}, secret.Command{Environ: c.environ})
 	switch {
 	case errors.Is(err, secret.ErrNotFound) && ref.Source == secret.FromEnv:
-		return secret.Value{}, fmt.Errorf("the variable %s is not set: %w", ref.Name, err)
+		return secret.Value{}, &unsetError{ref.Name, err}
 	case err != nil:
 		return secret.Value{}, err
 	}
