@@ -43,11 +43,7 @@ func (p *progress) event(e event.Event) {
 		p.delta(e)
 	case event.ModelReturned:
 		p.said(e)
-		tokens := ""
-		if e.InputTokens+e.OutputTokens > 0 {
-			tokens = fmt.Sprintf(", %d tokens in, %d out", e.InputTokens, e.OutputTokens)
-		}
-		p.step(grey, "  ", fmt.Sprintf("%s: model turn %d%s", e.Agent, e.Turn, tokens))
+		p.step(grey, "  ", fmt.Sprintf("%s: model turn %d%s%s", e.Agent, e.Turn, purpose(e), tokensOf(e)))
 	case event.ToolCalled:
 		p.mu.Lock()
 		p.calls[id(e)] = strings.Join(e.Arguments, ", ")
@@ -126,4 +122,26 @@ func (p *progress) said(e event.Event) {
 	if line != "" {
 		p.step(grey, "  ", e.Agent+": | "+line)
 	}
+}
+
+// purpose is what a model was asked for, where that was not to go on with a task.
+func purpose(e event.Event) string {
+	switch {
+	case e.Operation == "" || e.Operation == "agent":
+		return ""
+	case e.Task == "":
+		return fmt.Sprintf(" (%s)", e.Operation)
+	}
+	return fmt.Sprintf(" (%s, task %s)", e.Operation, e.Task)
+}
+
+// tokensOf is what a turn used; "about" where the provider gave no figures.
+func tokensOf(e event.Event) string {
+	switch {
+	case e.InputTokens+e.OutputTokens == 0:
+		return ""
+	case e.EstimatedTokens > 0:
+		return fmt.Sprintf(", about %d tokens in, %d out", e.InputTokens, e.OutputTokens)
+	}
+	return fmt.Sprintf(", %d tokens in, %d out", e.InputTokens, e.OutputTokens)
 }
