@@ -148,16 +148,22 @@ func servedCrews(surfaces []config.Served) []string {
 	var names []string
 	for _, s := range surfaces {
 		for _, served := range s.Crews {
-			name := served.Name
-			if name == "" {
-				if c, _ := crew.Load(served.Path); c != nil {
-					name = crewName(c)
-				}
-			}
-			names = append(names, name)
+			names = append(names, CrewTool(served))
 		}
 	}
 	return names
+}
+
+// CrewTool is the name of the tool that a served crew is: the one that it is given, or
+// its own, in the form of a tool's name. Empty: it has none, or can't be read.
+func CrewTool(served config.ServedCrew) string {
+	if served.Name != "" {
+		return served.Name
+	}
+	if c, _ := crew.Load(served.Path); c != nil {
+		return crewName(c)
+	}
+	return ""
 }
 
 // inputSchema is the schema of a crew's variables. Each is a text, and must be

@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"crewhost/config"
+	"crewhost/runner"
 )
 
 func listCommand(c *console) *cli.Command {
@@ -46,6 +47,7 @@ type jsonServed struct {
 	Transports []jsonTransport `json:"transports"`
 	Tools      []string        `json:"tools"`
 	Crews      []string        `json:"crews"`
+	CrewTools  []string        `json:"crewTools"` // of each, the tool that it is; "" where it can't be read
 	Resources  []string        `json:"resources"`
 	Prompts    []string        `json:"prompts"`
 }
@@ -61,7 +63,7 @@ func (o *output) served(surfaces []config.Served) error {
 	for _, s := range surfaces {
 		j := jsonServed{
 			Handle: s.Handle, Title: s.Title, Transports: []jsonTransport{{"stdio", "crewhost mcp start " + s.Handle}},
-			Tools: []string{}, Crews: []string{}, Resources: []string{}, Prompts: []string{},
+			Tools: []string{}, Crews: []string{}, CrewTools: []string{}, Resources: []string{}, Prompts: []string{},
 		}
 		if h := s.HTTP; h != nil {
 			scheme := "http"
@@ -75,6 +77,7 @@ func (o *output) served(surfaces []config.Served) error {
 		}
 		for _, crew := range s.Crews {
 			j.Crews = append(j.Crews, crew.Path)
+			j.CrewTools = append(j.CrewTools, runner.CrewTool(crew))
 		}
 		for _, r := range s.Resources {
 			j.Resources = append(j.Resources, r.String())
@@ -89,11 +92,17 @@ func (o *output) served(surfaces []config.Served) error {
 	}
 	table := tabwriter.NewWriter(o.out, 0, 4, 2, ' ', 0)
 	for _, j := range list {
-		var serves []string
+		var serves, crews []string
+		for i, path := range j.Crews {
+			if name := j.CrewTools[i]; name != "" {
+				path += " as " + name
+			}
+			crews = append(crews, path)
+		}
 		for _, part := range []struct {
 			what  string
 			names []string
-		}{{"tools", j.Tools}, {"crews", j.Crews}, {"resources", j.Resources}, {"prompts", j.Prompts}} {
+		}{{"tools", j.Tools}, {"crews", crews}, {"resources", j.Resources}, {"prompts", j.Prompts}} {
 			if len(part.names) > 0 {
 				serves = append(serves, part.what+" "+strings.Join(part.names, ", "))
 			}
