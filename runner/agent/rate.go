@@ -9,8 +9,11 @@ import (
 )
 
 // wait returns when the agent and its crew may ask a model once more, by their
-// maxRpm. It fails when ctx ends, or would end first.
-func (l *Loop) wait(ctx context.Context, in Input) error {
+// maxRpm. It fails when ctx ends, or at once where a deadline of the task itself
+// comes first. A deadline from outside it is waited for, since it ends more than
+// this task, and its cause says what.
+func (r *run) wait(ctx context.Context) error {
+	in := r.in
 	for _, w := range []struct {
 		who any
 		rpm int
@@ -18,11 +21,12 @@ func (l *Loop) wait(ctx context.Context, in Input) error {
 		if w.rpm <= 0 {
 			continue
 		}
-		if err := l.limiter(w.who, w.rpm).Wait(ctx); err != nil {
-			if ctx.Err() != nil {
-				return ended(ctx)
+		if err := r.limiter(w.who, w.rpm).Wait(ctx); err != nil {
+			if ctx.Err() == nil && r.bounded {
+				return &TaskError{Reason: ReasonTimeout, Detail: "waiting for a request within maxRpm would outlast the deadline of the task", Err: context.DeadlineExceeded}
 			}
-			return &TaskError{Reason: ReasonTimeout, Detail: "waiting for a request within maxRpm would outlast the deadline of the task or the run", Err: context.DeadlineExceeded}
+			<-ctx.Done()
+			return ended(ctx)
 		}
 	}
 	return nil

@@ -24,6 +24,7 @@ type run struct {
 	system   string
 	history  history
 	maxIter  int
+	bounded  bool // by a deadline of its own that comes before any from outside
 
 	operation string                       // what the model is asked for, in a word
 	form      func(string) (string, error) // finds what has the form in an answer; nil takes any
@@ -76,6 +77,7 @@ func (l *Loop) Run(ctx context.Context, in Input) (Output, error) {
 // do is the conversation from its beginning to its end.
 func (r *run) do(ctx context.Context) (Output, error) {
 	start := time.Now()
+	outer, _ := ctx.Deadline()
 	for _, limit := range []struct {
 		of    string
 		after time.Duration
@@ -86,6 +88,8 @@ func (r *run) do(ctx context.Context) (Output, error) {
 			defer cancel()
 		}
 	}
+	nearest, _ := ctx.Deadline()
+	r.bounded = !nearest.Equal(outer)
 	r.cause = event.ScopeOf(ctx).Correlation
 	ctx, stop := context.WithCancel(ctx)
 	answer, err := r.turns(ctx)
@@ -237,7 +241,7 @@ func isTooLong(err error) bool {
 
 // request is one call to the model.
 func (r *run) request(ctx context.Context, toolFree bool) (*llm.Response, error) {
-	if err := r.wait(ctx, r.in); err != nil {
+	if err := r.wait(ctx); err != nil {
 		return nil, err
 	}
 	if ctx.Err() != nil {

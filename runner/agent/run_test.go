@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -106,8 +107,26 @@ func TestMaxRPMWaits(t *testing.T) {
 		in := input("search")
 		in.Crew.MaxRPM.V = 1
 		in.Agent.MaxExecutionTime = 30 * time.Second
+		start := time.Now()
 		_, err := newBench(t, llmtest.New(t, turns(3)[0]), echo("search")).run(t.Context(), t, in)
 		wantReason(t, err, agent.ReasonTimeout)
+		if waited := time.Since(start); waited != 0 {
+			t.Errorf("it was waited %v for what can't be", waited)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) { // a deadline of the run ends the run, when it comes
+		in := input("search")
+		in.Crew.MaxRPM.V = 1
+		in.Agent.MaxExecutionTime = time.Hour
+		over := errors.New("the run is over")
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 30*time.Second, over)
+		defer cancel()
+		start := time.Now()
+		_, err := newBench(t, llmtest.New(t, turns(3)[0]), echo("search")).run(ctx, t, in)
+		wantReason(t, err, agent.ReasonCancelled)
+		if waited := time.Since(start); waited != 30*time.Second || !errors.Is(err, over) {
+			t.Errorf("%v after %v", err, waited)
+		}
 	})
 }
 
