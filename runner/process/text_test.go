@@ -21,6 +21,9 @@ func TestCandidates(t *testing.T) {
 		{"with a mark", "\uFEFF[1]", []string{`[1]`, `[1]`}},
 		{"an open fence", "```json\n{\"a\":1}", []string{`{"a":1}`}},
 		{"a fence in a fence", "````\n```\n[1]\n```\n````", []string{`[1]`}},
+		{"after citations", strings.Repeat("So [1], and [2, 3]. ", 50) + `{"a":1}` + " [4]", append([]string{`{"a":1}`}, citations(16)...)},
+		{"an array after a citation", `By [1]: [{"a":1},{"b":2}]`, []string{`[{"a":1},{"b":2}]`, `[1]`}},
+		{"no citations", `["a"] [true] [[1]] []`, []string{`["a"]`, `[true]`, `[[1]]`, `[]`}},
 		{"none", "sorry", nil},
 		{"empty", "", nil},
 		{"brackets without end", strings.Repeat("[", 1<<16), nil},
@@ -30,6 +33,24 @@ func TestCandidates(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// citations are the first of [1], [2, 3], [1], …
+func citations(n int) []string {
+	var all []string
+	for i := range n {
+		all = append(all, []string{"[1]", "[2, 3]"}[i%2])
+	}
+	return all
+}
+
+// However an answer is made, little of it is taken up.
+func TestCandidatesAreBounded(t *testing.T) {
+	for _, in := range []string{"[1]", "{} ", `["a"]`, "{"} {
+		if n := len(candidates(strings.Repeat(in, 1<<16))); n > maxFound+maxNumbers {
+			t.Errorf("%s: %d", in, n)
+		}
 	}
 }
 
