@@ -19,23 +19,35 @@ import (
 // All of it keeps within the crew's budget. Once that has no more tool calls,
 // tokens or time, the run ends; what was finished stays.
 func autonomous(ctx context.Context, r *run) error {
-	budget := crew.DefaultBudget()
-	if r.plan.Crew.Autonomous != nil {
-		budget = r.plan.Crew.Autonomous.Budget
-	}
-	m := &meter{limit: budget}
+	m := &meter{limit: r.allowed()}
 	if err := m.Spent(r.drawn); err != nil {
 		return err
 	}
 	r.budget = m
-	ctx, cancel := context.WithTimeoutCause(ctx, budget.WallTime, &BudgetError{axisWallTime, budget.WallTime.String()})
-	defer cancel()
 	p := &planner{run: r, agent: plannerOf(r.plan.Crew), pool: slices.Clone(r.plan.Crew.Agents), meter: m}
 	r.inLine()
 	for _, s := range r.slots {
 		s.result.Agent = "" // nobody's, till somebody is chosen
 	}
 	return r.stopped(ctx, r.each(ctx, 1, p.see))
+}
+
+// allowed is the budget of an autonomous crew.
+func (r *run) allowed() crew.Budget {
+	if r.plan.Crew.Autonomous != nil {
+		return r.plan.Crew.Autonomous.Budget
+	}
+	return crew.DefaultBudget()
+}
+
+// wallTime begins the time that an autonomous crew has, in which it is also planned
+// ahead. Other crews have no such bound.
+func (r *run) wallTime(ctx context.Context) (context.Context, context.CancelFunc) {
+	if r.plan.Crew.Process != crew.Autonomous {
+		return ctx, func() {}
+	}
+	limit := r.allowed().WallTime
+	return context.WithTimeoutCause(ctx, limit, &BudgetError{axisWallTime, limit.String()})
 }
 
 // planner hands out the tasks of an autonomous crew.

@@ -441,3 +441,32 @@ func TestAPlanDrawsOnTheBudget(t *testing.T) {
 		}
 	}
 }
+
+// slowly answers no question in less than a while.
+type slowly time.Duration
+
+func (s slowly) Ask(ctx context.Context, _ process.Question) (process.Answer, error) {
+	select {
+	case <-ctx.Done():
+		return process.Answer{}, context.Cause(ctx)
+	case <-time.After(time.Duration(s)):
+		return process.Answer{}, errors.New("no answer")
+	}
+}
+
+// A plan that was made before the first task is made within the wall time.
+func TestAPlanDrawsOnTheWallTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := autonomousOf(func(b *crew.Budget) { b.WallTime = 30 * time.Second }, "a")
+		c.Planning = true
+		start := time.Now()
+		res, err := process.Run(t.Context(), process.Plan{Crew: c, Runner: &diary{}, Questioner: slowly(time.Hour)})
+		var budget *process.BudgetError
+		if !errors.As(err, &budget) || budget.Axis != "wallTime" || res.Tasks[0].State != process.NotRun {
+			t.Errorf("%v, %+v", err, res)
+		}
+		if took := time.Since(start); took != 30*time.Second {
+			t.Errorf("it took %v", took)
+		}
+	})
+}

@@ -175,6 +175,8 @@ func Run(ctx context.Context, plan Plan) (*Result, error) {
 	}
 	r := newRun(plan, order)
 	return r.result(ctx, r.within(ctx, plan.Crew.MaxDuration, func(ctx context.Context, r *run) error {
+		ctx, end := r.wallTime(ctx)
+		defer end()
 		r.planAhead(ctx)
 		return do(ctx, r)
 	}))
