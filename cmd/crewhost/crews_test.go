@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -40,6 +41,7 @@ func TestCrews(t *testing.T) {
 			s := readSample(t, name)
 			s.checkTapes(t)
 			warnings, text, events := s.judge(t), s.run(t), s.watch(t)
+			s.otherwise(t)
 			got := s.archive(t, warnings, text, events)
 			file := filepath.Join(crewsDir, name, "want.txtar")
 			if *update {
@@ -85,32 +87,59 @@ type sample struct {
 	flags []string // of the run
 	says  []string // what a person answers where a program watches
 	exit  int
+	why   string // what stderr says of a run that fails
 	want  *txtar.Archive
+	// variants are further runs, whose outcome is their exit code and why. What of
+	// the tape answers them alone has a note that begins with otherwise.
+	variants []*sample
 }
+
+// otherwise is how the note of a record begins that the first run does not use.
+const otherwise = "otherwise: "
 
 // readSample reads the lines before the first file of a want.txtar:
 //
 //	$ crewhost run testdata/crews/robo-adviser --approve allow
 //	> yes
 //	exit 0
+//
+// Further command lines are of variants. What stderr must say may stand after the
+// exit code.
 func readSample(t *testing.T, name string) *sample {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(crewsDir, name, "want.txtar"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, found := &sample{name: name, want: txtar.Parse(data)}, false
+	s := &sample{name: name, want: txtar.Parse(data)}
+	var run *sample
 	for line := range strings.Lines(string(s.want.Comment)) {
 		line = strings.TrimSpace(line)
-		if answer, ok := strings.CutPrefix(line, "> "); ok {
-			s.says = append(s.says, answer)
-		} else if flags, ok := strings.CutPrefix(line, "$ crewhost run testdata/crews/"+name); ok {
-			s.flags, found = strings.Fields(flags), true
-		} else if _, err := fmt.Sscanf(line, "exit %d", &s.exit); err != nil {
+		answer, answers := strings.CutPrefix(line, "> ")
+		flags, begins := strings.CutPrefix(line, "$ crewhost run testdata/crews/"+name)
+		exit, exits := strings.CutPrefix(line, "exit ")
+		switch {
+		case begins && run == nil:
+			run = s
+			run.flags = strings.Fields(flags)
+		case begins:
+			run = &sample{name: name, flags: strings.Fields(flags)}
+			s.variants = append(s.variants, run)
+		case run == nil:
+			t.Fatal("want.txtar does not begin with a command line")
+		case answers:
+			run.says = append(run.says, answer)
+		case exits:
+			code, why, _ := strings.Cut(exit, " ")
+			if run.exit, err = strconv.Atoi(code); err != nil {
+				t.Fatalf("want.txtar: %q: %v", line, err)
+			}
+			run.why = why
+		default:
 			t.Fatalf("want.txtar: %q is no command line, no answer and no exit code", line)
 		}
 	}
-	if !found {
+	if run == nil {
 		t.Fatal("want.txtar: no command line")
 	}
 	return s
@@ -163,6 +192,24 @@ func (s *sample) judge(t *testing.T) string {
 func (s *sample) run(t *testing.T) outcome {
 	t.Helper()
 	return s.start(t, s.exit, strings.NewReader(""), io.Discard, s.flags...)
+}
+
+// otherwise runs the variants. None of them leaves the tape.
+func (s *sample) otherwise(t *testing.T) {
+	t.Helper()
+	for _, v := range s.variants {
+		if len(v.says) == 0 {
+			if o := v.run(t); !strings.Contains(o.stderr, v.why) || strings.Contains(o.stderr, "no record answers") {
+				t.Errorf("%q: want %q:\n%s", v.flags, v.why, o.stderr)
+			}
+			continue
+		}
+		for _, h := range v.watch(t) {
+			if h.Kind == "model.returned" && h.Error != "" {
+				t.Errorf("%q, and a person says %q: %s", v.flags, v.says, h.Error)
+			}
+		}
+	}
 }
 
 // happening is what is compared of an event.
@@ -288,7 +335,10 @@ func (s *sample) tasks(t *testing.T, dir string, events []happening) []byte {
 			ends = append(ends, h)
 		}
 	}
-	if n := len(s.records(t)); n != answers {
+	records := slices.DeleteFunc(s.records(t), func(r taped) bool {
+		return len(s.variants) > 0 && strings.HasPrefix(r.Note, otherwise)
+	})
+	if n := len(records); n != answers {
 		t.Errorf("%d answers of a model, and the tapes have %d", answers, n)
 	}
 	slices.SortStableFunc(ends, func(a, b happening) int { return order[a.TaskID] - order[b.TaskID] })
@@ -317,6 +367,7 @@ func (s *sample) tasks(t *testing.T, dir string, events []happening) []byte {
 // taped is a record of a tape as the test looks at it.
 type taped struct {
 	place string
+	Note  string
 	Match *struct {
 		Contains []string
 		Turn     *int
