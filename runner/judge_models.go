@@ -9,6 +9,7 @@ import (
 	"crewhost/crew"
 	"crewhost/runner/agent"
 	"crewhost/runner/llm"
+	"crewhost/runner/llm/replay"
 )
 
 // The codes of what the host finds about the models that a crew asks for.
@@ -16,6 +17,7 @@ const (
 	CodeCapability   = "capability"    // the provider can't do what the crew asks, and what happens instead
 	CodeUnknownModel = "unknown-model" // the profile does not offer the model
 	CodeUnpriced     = "unpriced"      // a budget that can't be kept, for want of a price
+	CodeTape         = "tape"          // a file that is not there, or is no tape
 )
 
 // judgeModels finds what a crew asks of models and its providers can't do: a
@@ -36,6 +38,9 @@ func (m *models) judgeModels(c *crew.Crew) (issues, warnings crew.Issues) {
 		if err != nil {
 			continue // which is an issue already
 		}
+		if i, bad := m.judgeTape(id, p); bad {
+			add(&issues, i)
+		}
 		s := m.settings(id).Over(a.levels...)
 		pos := a.place(p, func(l *crew.LLM) (crew.Pos, bool) { return l.Model.Pos, l.Model.V != "" })
 		if !offers(p, s.Model) {
@@ -55,10 +60,7 @@ func (m *models) judgeModels(c *crew.Crew) (issues, warnings crew.Issues) {
 		}
 		if b := m.llm.Budget; b.Cost != nil && !row.StatesCost() {
 			if _, priced := priceOf(m.llm.Prices, p, s.Model, ""); !priced {
-				add(&issues, crew.Issue{
-					Pos: b.Pos, Code: CodeUnpriced, Message: fmt.Sprintf("llm.budget.cost can't be kept: the model %q has no price", s.Model),
-					Hint: fmt.Sprintf("llm.prices: {%s: {input: N, output: N}}", s.Model),
-				})
+				add(&issues, unpriced(b, s.Model))
 			}
 		}
 		for _, part := range a.parts(s, p) {
@@ -70,7 +72,42 @@ func (m *models) judgeModels(c *crew.Crew) (issues, warnings crew.Issues) {
 			}
 		}
 	}
+	if i, ok := m.unpricedEmbeddings(c); ok {
+		add(&issues, i)
+	}
 	return issues, warnings
+}
+
+// judgeTape finds that the tape of a profile can't be read.
+func (m *models) judgeTape(id string, p config.Profile) (crew.Issue, bool) {
+	if p.Provider != config.ProviderReplay {
+		return crew.Issue{}, false
+	}
+	_, err := replay.Open(p.Tape)
+	if err == nil {
+		return crew.Issue{}, false
+	}
+	return crew.Issue{Pos: p.TapePos, Code: CodeTape, Message: fmt.Sprintf("the tape of the profile %q: %v", m.named(idOr(id)), err)}, true
+}
+
+// unpricedEmbeddings finds that what embeds for a crew has no price, and a budget of
+// the cost is to be kept. Vendors tell no cost of embeddings.
+func (m *models) unpricedEmbeddings(c *crew.Crew) (crew.Issue, bool) {
+	e, b := m.llm.Embeddings, m.llm.Budget
+	if b.Cost == nil || e == nil || !c.Memory && c.RAG == nil {
+		return crew.Issue{}, false
+	}
+	if _, priced := priceOf(m.llm.Prices, e.Profile, e.Model, ""); priced || !e.Vendor() {
+		return crew.Issue{}, false
+	}
+	return unpriced(b, e.Model), true
+}
+
+func unpriced(b config.RunBudget, model string) crew.Issue {
+	return crew.Issue{
+		Pos: b.Pos, Code: CodeUnpriced, Message: fmt.Sprintf("llm.budget.cost can't be kept: the model %q has no price", model),
+		Hint: fmt.Sprintf("llm.prices: {%s: {input: N, output: N}}", model),
+	}
 }
 
 // part is one thing that is asked of a model, and where that is said.

@@ -1,6 +1,7 @@
 package runner_test
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -66,5 +67,37 @@ mounts: ["./out:/out:rw"]
 		`crew.yaml:12:69: the response schema is put into the prompt, and any JSON object asked for (the provider deepseek) [capability]`,
 	}, lines(v.Warnings)); diff != "" {
 		t.Errorf("warnings: %s", diff)
+	}
+}
+
+// A budget of the cost holds for embeddings too, so what embeds needs a price; a crew
+// that remembers and reads nothing embeds nothing.
+func TestJudgeEmbeddings(t *testing.T) {
+	const settings = `llm:
+  provider: openai
+  model: gpt-5
+  prices: { gpt-5: { input: 1, output: 1 }%s }
+  budget: { cost: 5 }
+  embeddings: { provider: openai, model: near }
+memory: { dir: kept }
+`
+	const crewFile = "name: N\ngoal: G\nagents: {a: {goal: g}}\ntasks: {t: {description: d, expectedOutput: e, agent: a}}\n"
+	for name, tt := range map[string]struct {
+		prices, crew string
+		want         []string
+	}{
+		"no price":      {"", "memory: true\n", []string{`llm.budget.cost can't be kept: the model "near" has no price`}},
+		"a price":       {", near: { input: 1, output: 0 }", "memory: true\n", nil},
+		"nothing of it": {"", "", nil},
+	} {
+		r := open(t, map[string]string{"crewhost.yaml": fmt.Sprintf(settings, tt.prices), "crew.yaml": crewFile + tt.crew}, with(llm.Echo{}))
+		c, err := crew.Load(filepath.Join(r.dir, "crew.yaml"))
+		var got []string
+		for _, i := range r.host.Judge(c, err, nil).Issues {
+			got = append(got, i.Message)
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
 	}
 }
