@@ -115,7 +115,6 @@ func TestSearch(t *testing.T) {
 		{"by meaning alone", index.Query{Text: "sea level", Vector: []float32{0.9, 0.1}, Model: "m"}, []int64{1, 2}},
 		{"by meaning, well enough", index.Query{Text: "sea level", Vector: []float32{0.9, 0.1}, Model: "m", MinScore: 0.5}, []int64{1}},
 		{"of another model", index.Query{Text: "sea level", Vector: []float32{0.9, 0.1}, Model: "n"}, nil},
-		{"of another length", index.Query{Text: "sea level", Vector: []float32{0.9, 0.1, 0}, Model: "m"}, nil},
 		{"both ways agree", index.Query{Text: "painted ships", Vector: []float32{0.1, 1}, Model: "m"}, []int64{2, 1}},
 		{"a condition", index.Query{Text: "tides ships", Where: "id > ?", Args: []any{1}}, []int64{2}},
 		{"few", index.Query{Text: "tides ships", Top: 1}, []int64{2}},
@@ -137,6 +136,25 @@ func TestSearch(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Vectors of another length are told with both lengths, beside what was found
+// without them.
+func TestVectorsOfAnotherLength(t *testing.T) {
+	f := open(t, "")
+	for text, vector := range map[string][]float32{"The tides are high.": {1, 0}, "Bread is baked.": {0, 1}} {
+		if err := add(t.Context(), f, text, vector...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hits, err := f.Search(t.Context(), index.Query{Text: "tides", Vector: []float32{1, 0, 0}, Model: "m", Top: 5})
+	var lengths *index.LengthError
+	if !errors.As(err, &lengths) || len(hits) != 1 {
+		t.Fatal(hits, err)
+	}
+	if diff := cmp.Diff(&index.LengthError{Model: "m", Query: 3, Stored: 2, Count: 2}, lengths); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"context"
 	"database/sql"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -49,6 +51,22 @@ type Hit struct {
 	Score float64
 }
 
+// LengthError says that entries could not be compared with a query by meaning: their
+// vectors, though of one name of a model, have other lengths, so it is not the same
+// model any more.
+type LengthError struct {
+	Model  string
+	Query  int // numbers in the query's vector
+	Stored int // and in that of an entry
+	Count  int // entries that were passed over
+}
+
+// Error names both lengths.
+func (e *LengthError) Error() string {
+	return fmt.Sprintf("%d entries are not compared by meaning: the model %s gave them vectors of %d numbers, and now gives %d; what was embedded before has to be embedded anew",
+		e.Count, e.Model, e.Stored, e.Query)
+}
+
 const (
 	candidates = 100 // that each way of looking brings
 	dampen     = 60  // of the ranks that are added up; the usual figure
@@ -63,7 +81,8 @@ type found struct {
 }
 
 // Search finds the entries most like a text, the best first. Where there are
-// vectors too, an entry's place is by its ranks in both ways of looking.
+// vectors too, an entry's place is by its ranks in both ways of looking. A
+// [*LengthError] is beside what was found.
 func (f *File) Search(ctx context.Context, q Query) ([]Hit, error) {
 	if q.Where == "" {
 		q.Where = "1"
@@ -73,7 +92,8 @@ func (f *File) Search(ctx context.Context, q Query) ([]Hit, error) {
 		return nil, err
 	}
 	byMeaning, err := f.byMeaning(ctx, q)
-	if err != nil {
+	var lengths *LengthError
+	if err != nil && !errors.As(err, &lengths) {
 		return nil, err
 	}
 	all := fuse(q, byWords, byMeaning)
@@ -86,7 +106,7 @@ func (f *File) Search(ctx context.Context, q Query) ([]Hit, error) {
 			hits = append(hits, Hit{c.id, c.score})
 		}
 	}
-	return hits, nil
+	return hits, err
 }
 
 // fuse makes one ranking of several.
@@ -185,13 +205,16 @@ func (f *File) byWords(ctx context.Context, q Query) ([]found, error) {
 	return ranking, nil
 }
 
-// byMeaning finds entries by the cosine of their vectors with the query's.
+// byMeaning finds entries by the cosine of their vectors with the query's. It
+// passes over vectors of another length, which a [*LengthError] beside the others
+// tells.
 func (f *File) byMeaning(ctx context.Context, q Query) ([]found, error) {
 	want := decode(encode(q.Vector)) // of length 1
 	if want == nil {
 		return nil, nil
 	}
 	var ranking []found
+	var other *LengthError
 	tidy := func() {
 		slices.SortFunc(ranking, func(a, b found) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.id, b.id)) })
 		ranking = ranking[:min(len(ranking), candidates)]
@@ -202,6 +225,13 @@ func (f *File) byMeaning(ctx context.Context, q Query) ([]found, error) {
 		if err := scan(&id, &vec); err != nil {
 			return err
 		}
+		if have := len(vec) / 4; have != len(want) {
+			if other == nil {
+				other = &LengthError{Model: q.Model, Query: len(want), Stored: have}
+			}
+			other.Count++
+			return nil
+		}
 		if cosine := dot(want, vec); cosine > 0 {
 			if ranking = append(ranking, found{id: id, score: min(1, cosine)}); len(ranking) == 4*candidates {
 				tidy()
@@ -210,6 +240,9 @@ func (f *File) byMeaning(ctx context.Context, q Query) ([]found, error) {
 		return nil
 	}, "SELECT id, vec FROM vector WHERE model = ? AND id IN (SELECT id FROM entry WHERE "+q.Where+")", slices.Concat([]any{q.Model}, q.Args)...)
 	tidy()
+	if err == nil && other != nil {
+		err = f.explain(other)
+	}
 	return ranking, err
 }
 
@@ -238,11 +271,8 @@ func decode(vec []byte) []float32 {
 	return vector
 }
 
-// dot is 0 where the lengths differ: then they are no vectors of one model.
+// dot multiplies vectors of one length.
 func dot(a []float32, vec []byte) float64 {
-	if len(vec) != 4*len(a) {
-		return 0
-	}
 	var sum float32
 	for i, x := range a {
 		sum += x * math.Float32frombits(binary.LittleEndian.Uint32(vec[4*i:]))

@@ -342,7 +342,8 @@ func (e Excerpt) Cite() string {
 }
 
 // Find finds the excerpts that are most like a question, the best first. Where
-// embedding fails, it finds by words alone, and there is an error beside them.
+// embedding fails, it finds by words alone, and there is an error beside them; so
+// there is, an [*index.LengthError], where vectors can't be compared.
 func (l *Library) Find(ctx context.Context, q Question) ([]Excerpt, error) {
 	if q.Top <= 0 || strings.TrimSpace(q.Text) == "" {
 		return nil, nil
@@ -364,7 +365,11 @@ func (l *Library) Find(ctx context.Context, q Question) ([]Excerpt, error) {
 		}
 	}
 	hits, err := l.file.Search(ctx, query)
-	if err != nil {
+	var lengths *index.LengthError
+	switch {
+	case errors.As(err, &lengths):
+		unembedded = err
+	case err != nil:
 		return nil, errors.Join(err, unembedded)
 	}
 	var found []Excerpt

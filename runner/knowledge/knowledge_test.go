@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sync/errgroup"
 
+	"crewhost/runner/index"
 	"crewhost/runner/knowledge"
 )
 
@@ -199,8 +200,9 @@ func TestBounds(t *testing.T) {
 
 // sense has every text about boats be the same, and fails when told to.
 type sense struct {
-	err   error
-	asked int
+	err    error
+	asked  int
+	longer int // numbers that vectors have besides
 }
 
 func (s *sense) Model() string { return "sense" }
@@ -213,7 +215,7 @@ func (s *sense) Embed(_ context.Context, texts []string) ([][]float32, error) {
 		if strings.Contains(t, "boat") || strings.Contains(t, "ship") {
 			v = []float32{1, 0}
 		}
-		vectors = append(vectors, v)
+		vectors = append(vectors, append(v, make([]float32, s.longer)...))
 	}
 	return vectors, s.err
 }
@@ -234,8 +236,14 @@ func TestMeaning(t *testing.T) {
 	if diff := cmp.Diff([]string{"a.md:1 A boat is made of wood."}, find(t, l, knowledge.Question{Text: "ships", MinScore: 0.5})); diff != "" {
 		t.Error(diff)
 	}
-	e.err = errors.New("no vendor")
+	e.longer = 1
 	found, err := l.Find(t.Context(), knowledge.Question{Text: "flour", Top: 1})
+	var lengths *index.LengthError
+	if !errors.As(err, &lengths) || lengths.Query != lengths.Stored+1 || len(found) != 1 || found[0].Name != "b.md" {
+		t.Error(found, err)
+	}
+	e.longer, e.err = 0, errors.New("no vendor")
+	found, err = l.Find(t.Context(), knowledge.Question{Text: "flour", Top: 1})
 	if !errors.Is(err, e.err) || len(found) != 1 || found[0].Name != "b.md" {
 		t.Error(found, err)
 	}

@@ -224,7 +224,8 @@ func (s *Store) vector(ctx context.Context, text string) (model string, vector [
 }
 
 // Recall finds the entries that are most like a question, the best first. Where
-// embedding fails, it finds by words alone, and there is an error beside them.
+// embedding fails, it finds by words alone, and there is an error beside them; so
+// there is, an [*index.LengthError], where vectors can't be compared.
 func (s *Store) Recall(ctx context.Context, q Question) ([]Entry, error) {
 	if q.Top <= 0 {
 		return nil, nil
@@ -238,7 +239,11 @@ func (s *Store) Recall(ctx context.Context, q Question) ([]Entry, error) {
 		Text: q.Text, Vector: vector, Model: model, Top: q.Top, MinScore: q.MinScore,
 		Where: "(run <> ? OR ? = '') AND at <= ?", Args: []any{q.NotOf, q.NotOf, before}, Recent: true,
 	})
-	if err != nil {
+	var lengths *index.LengthError
+	switch {
+	case errors.As(err, &lengths):
+		unembedded = err
+	case err != nil:
 		return nil, errors.Join(err, unembedded)
 	}
 	var found []Entry

@@ -188,8 +188,9 @@ func TestForgetting(t *testing.T) {
 
 // sense has texts about the sea be near to one another, and fails when told to.
 type sense struct {
-	err   error
-	asked int
+	err    error
+	asked  int
+	longer int // numbers that vectors have besides
 }
 
 func (s *sense) Model() string { return "sense" }
@@ -202,7 +203,7 @@ func (s *sense) Embed(_ context.Context, texts []string) ([][]float32, error) {
 		if strings.Contains(t, "sea") || strings.Contains(t, "ocean") {
 			v = []float32{1, 0.1}
 		}
-		vectors = append(vectors, v)
+		vectors = append(vectors, append(v, make([]float32, s.longer)...))
 	}
 	return vectors, s.err
 }
@@ -218,7 +219,14 @@ func TestMeaning(t *testing.T) {
 	if diff := cmp.Diff([]string{"The sea is deep."}, texts(t, found, err)); diff != "" {
 		t.Error(diff)
 	}
-	// Where embedding fails, words are left.
+	// Where vectors can't be compared, or embedding fails, words are left.
+	e.longer = 1
+	found, err = s.Recall(t.Context(), memory.Question{Text: "bread", Top: 1})
+	var lengths *index.LengthError
+	if !errors.As(err, &lengths) || lengths.Query != 3 || lengths.Stored != 2 || len(found) != 1 || found[0].Text != "Bread is baked." {
+		t.Error(found, err)
+	}
+	e.longer = 0
 	e.err = errors.New("no vendor")
 	if err := s.Probe(t.Context()); !errors.Is(err, e.err) {
 		t.Error(err)
