@@ -330,6 +330,19 @@ func TestAskWaits(t *testing.T) {
 	})
 }
 
+// Where there is one place, a call that waits would keep out all others (I9): a client
+// that is asked by an answer to its request is not asked. One that is sent a request
+// is there while it is asked.
+func TestAskInTheOnlyPlace(t *testing.T) {
+	c := dial(t, serverOf(t, server.Config{Budgets: server.Budgets{ConcurrentRequests: 1}}, append(askers(), echo("echo"))...))
+	if m := c.ask(ask("1", "name", "")); !strings.Contains(m.line, "one request is served at a time") {
+		t.Errorf("asked: %s", m.line)
+	}
+	if m := c.ask(modernLine("2", "tools/call", `"name":"echo"`)); m.Error != nil {
+		t.Errorf("the place is not free: %s", m.line)
+	}
+}
+
 // A question that is too large for an answer is none, and what is asked after the
 // answer is not asked.
 func TestAskInVain(t *testing.T) {

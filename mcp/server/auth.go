@@ -23,7 +23,12 @@ const maxBearer = 16 << 10
 type identity struct {
 	name   string // for the log; empty: nobody was asked
 	issuer string // of a name that came by OAuth
+	kind   string // what the issuer names so: subject or client; empty for the name of a token
 }
+
+// principal is the identity as one text, the same for nobody else: neither an
+// issuer nor a kind has a # in it.
+func (id identity) principal() string { return id.issuer + "#" + id.kind + "#" + id.name }
 
 type identityKey struct{}
 
@@ -40,7 +45,7 @@ func CallerName(ctx context.Context) string {
 func vouched(who identity, next http.Handler) http.Handler {
 	return auth.RequireBearerToken(
 		func(context.Context, string, *http.Request) (*auth.TokenInfo, error) {
-			return &auth.TokenInfo{UserID: who.issuer + "#" + who.name}, nil
+			return &auth.TokenInfo{UserID: who.principal()}, nil
 		},
 		&auth.RequireBearerTokenOptions{AllowMissingExpiration: true}, // judged before
 	)(next)

@@ -82,10 +82,13 @@ func (a *authenticator) verify(ctx context.Context, token string) (who identity,
 		return identity{}, until, invalidToken("the token is not valid")
 	}
 	id := identity{issuer: c.Issuer}
-	for _, name := range []string{c.Subject, c.ClientID, c.Party} {
-		if id.name == "" {
-			id.name = name
-		}
+	switch { // a subject may be called as a client is
+	case c.Subject != "":
+		id.name, id.kind = c.Subject, "subject"
+	case c.ClientID != "":
+		id.name, id.kind = c.ClientID, "client"
+	default:
+		id.name, id.kind = c.Party, "client"
 	}
 	if id.name == "" || len(id.name) > maxSubject || strings.ContainsFunc(id.name, unicode.IsControl) {
 		return identity{}, until, invalidToken("the token does not say whose it is")

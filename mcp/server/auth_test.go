@@ -160,6 +160,39 @@ func TestQuestionsAreOfWhoeverWasAsked(t *testing.T) {
 	}
 }
 
+// A subject and a client of one issuer that are called the same are two callers.
+func TestSubjectsAreNotClients(t *testing.T) {
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := newIssuer(t)
+	i.publish(t, "k", key)
+	w := serveHTTP(t, server.HTTPConfig{OAuth: &server.ProtectedResource{
+		Resource: "https://mcp.example/mcp", Issuers: []server.Issuer{{URL: i.URL, JWKS: i.URL + "/jwks"}},
+	}}, server.Budgets{})
+	named := func(claim string) string {
+		return "Bearer " + sign(t, jwt.SigningMethodEdDSA, key, "k", jwt.MapClaims{
+			"iss": i.URL, "aud": "https://mcp.example/mcp", "exp": time.Now().Add(time.Hour).Unix(), claim: "robot",
+		})
+	}
+	call := func(token, more string) got {
+		body := strings.Replace(modernRequest("tools/call", `"name":"ask"`+more), `clientCapabilities":{}`, `clientCapabilities":{"elicitation":{"form":{}}}`, 1)
+		return w.send(http.MethodPost, body, append(modernHeaders("tools/call", `"name":"ask"`), "Authorization", token)...)
+	}
+	var asked struct{ Result struct{ RequestState string } }
+	if err := json.Unmarshal([]byte(call(named("client_id"), "").message()), &asked); err != nil || asked.Result.RequestState == "" {
+		t.Fatal(asked, err)
+	}
+	answer := `,"requestState":"` + asked.Result.RequestState + `","inputResponses":{"q1":{"action":"accept","content":{"word":"mine"}}}`
+	if g := call(named("sub"), answer); g.code() != -32602 {
+		t.Errorf("a subject answers: %d %s", g.status, g.body)
+	}
+	if g := call(named("azp"), answer); !strings.Contains(g.body, `"text":"mine"`) { // the other word for a client
+		t.Errorf("the client answers: %d %s", g.status, g.body)
+	}
+}
+
 // OAuth: a token of an issuer that is trusted, for this resource, of this time,
 // signed with a key of that issuer, and with the scopes.
 func TestOAuthTokens(t *testing.T) {

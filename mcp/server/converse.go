@@ -175,8 +175,12 @@ func (s *Server) park(ctx context.Context, r *run) *answer {
 	if len(requests.b)+maxState > s.budgets.ResponseBytes {
 		return fail("the question is larger than an answer may be")
 	}
-	// Half of the places may be those of clients that never come back.
-	state, ok := s.runs.park(r, max(1, s.budgets.ConcurrentRequests/2))
+	// Half of the places may be those of clients that never come back: of one, none.
+	limit := s.budgets.ConcurrentRequests / 2
+	if limit == 0 {
+		return fail("one request is served at a time, and a call that waits for an answer would keep out all others")
+	}
+	state, ok := s.runs.park(r, limit)
 	if !ok {
 		return fail("too many calls wait for an answer")
 	}

@@ -147,7 +147,7 @@ func (r *room) read(req *http.Request, limit int) (body []byte, release func(), 
 		}
 		more := min(2*cap(body), limit+1) - cap(body)
 		if !r.take(more) {
-			return nil, release, busy()
+			return nil, release, crammed("too many bodies are being read")
 		}
 		taken += more
 		grown := make([]byte, len(body), cap(body)+more)

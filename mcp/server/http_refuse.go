@@ -29,8 +29,12 @@ func malformed(message string) *refusal {
 	return &refusal{status: http.StatusBadRequest, code: jsonrpc.CodeInvalidRequest, message: message}
 }
 
-func busy() *refusal {
-	return &refusal{status: http.StatusServiceUnavailable, code: CodeBusy, message: "too much is going on: try again in a moment"}
+// full is the refusal of what finds no place (I9), as over every transport.
+func full(s *Server) *refusal { return refusing(http.StatusServiceUnavailable, s.busy()) }
+
+// crammed is the refusal of what finds no room of another kind: why says which.
+func crammed(why string) *refusal {
+	return &refusal{status: http.StatusServiceUnavailable, code: CodeBusy, message: why + ": try again in a moment"}
 }
 
 func tooLarge(limit int) *refusal {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -71,7 +72,7 @@ func TestHTTPQuestionsWithinBudget(t *testing.T) {
 	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
 	for _, version := range []string{modern, "2025-11-25"} {
 		t.Run(version, func(t *testing.T) {
-			w := serveHTTP(t, server.HTTPConfig{}, server.Budgets{ConcurrentRequests: 1})
+			w := serveHTTP(t, server.HTTPConfig{}, server.Budgets{ConcurrentRequests: 2})
 			client := mcp.NewClient(&mcp.Implementation{Name: "c", Version: "1"}, &mcp.ClientOptions{
 				ElicitationHandler: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 					return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"word": r.Params.Message + "!"}}, nil
@@ -83,6 +84,11 @@ func TestHTTPQuestionsWithinBudget(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = session.Close() }()
+			var calling sync.WaitGroup
+			calling.Go(func() { w.ask("tools/call", `"name":"wait"`) })
+			defer calling.Wait()
+			w.waits()
+			defer func() { w.release <- struct{}{} }()
 			res, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "ask"})
 			if err != nil || res.IsError || res.Content[0].(*mcp.TextContent).Text != "hello!" {
 				t.Errorf("%+v %v\n%s", res, err, w.log)

@@ -378,7 +378,7 @@ func TestHTTPConcurrency(t *testing.T) {
 		}
 	})
 	w.waits()
-	if g := w.ask("tools/list", ""); g.status != http.StatusServiceUnavailable || g.code() != server.CodeBusy || g.header.Get("Retry-After") == "" {
+	if g := w.ask("tools/list", ""); g.status != http.StatusServiceUnavailable || g.code() != server.CodeBusy || g.header.Get("Retry-After") == "" || !strings.Contains(g.body, "2 requests and streams are open") {
 		t.Errorf("modern: %d %s", g.status, g.body)
 	}
 	if g := w.send(http.MethodPost, `{"jsonrpc":"2.0","id":5,"method":"tools/list"}`, "Mcp-Session-Id", id); g.status != http.StatusServiceUnavailable || g.code() != server.CodeBusy {

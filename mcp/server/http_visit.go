@@ -182,7 +182,7 @@ func (x *visit) serve(ctx context.Context) {
 		return
 	}
 	if x.draining.Load() {
-		x.refuse(busy())
+		x.refuse(crammed("the server ends"))
 		return
 	}
 	modern, refused := x.era()
@@ -293,7 +293,7 @@ func (x *visit) postModern(ctx context.Context) {
 	case !x.msg.call():
 		x.forward(ctx, x.modern)
 	case x.crowded():
-		x.refuse(busy())
+		x.refuse(full(x.server))
 	case x.msg.method == listenMethod:
 		x.stream(ctx, x.modern)
 	default:
@@ -353,7 +353,7 @@ func (x *visit) postLegacy(ctx context.Context) {
 	case one == nil:
 		x.open(ctx)
 	case x.crowded():
-		x.refuse(busy())
+		x.refuse(full(x.server))
 	default:
 		x.reply.live(x.budgets.Keepalive)
 		x.forward(ctx, x.legacy)
@@ -373,7 +373,7 @@ func (x *visit) noSession(id string) {
 // open begins a session. It is known before the client learns its id.
 func (x *visit) open(ctx context.Context) {
 	if !x.sessions.reserve() {
-		x.refuse(busy())
+		x.refuse(crammed("all sessions are in use"))
 		return
 	}
 	// The SDK keeps the values of this context for the session, and not its end.
@@ -416,7 +416,7 @@ func (x *visit) get(ctx context.Context) {
 	}
 	defer done()
 	if !x.server.places.enter() {
-		x.refuse(busy())
+		x.refuse(full(x.server))
 		return
 	}
 	defer x.server.places.leave()

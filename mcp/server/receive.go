@@ -138,7 +138,8 @@ func given[P any](params *P) *P {
 	return params
 }
 
-func (s *Server) busy() error {
+// busy is the refusal of what finds no place (I9).
+func (s *Server) busy() *jsonrpc.Error {
 	return rpcError(CodeBusy, fmt.Sprintf("%d requests and streams are open, and no more are served at a time: try again when one has ended", s.budgets.ConcurrentRequests))
 }
 
