@@ -84,7 +84,8 @@
 //   - a session: startup.go, session.go, state.go, upkeep.go, names.go, report.go
 //   - tools: list.go, catalog.go, refresh.go, tool.go, content.go, fit.go, promise.go
 //   - what servers ask: ask.go, question.go, field.go, sample.go, roots.go
-//   - what they let be read: resource.go, prompt.go, resource_tools.go
+//   - what they let be read: resource.go, prompt.go, complete.go,
+//     resource_tools.go
 //   - in every text: masks.go, hidden.go, errors.go
 //
 // The SDK is used here and below, and no type of it shows in what others use (W1).

@@ -152,7 +152,7 @@ func reduce(method string, result json.RawMessage) json.RawMessage {
 			return result
 		}
 		return json.RawMessage(`{"content":[]}`)
-	case methodListResources, methodListTemplates, methodReadResource, methodListPrompts, methodGetPrompt:
+	case methodListResources, methodListTemplates, methodReadResource, methodListPrompts, methodGetPrompt, methodComplete:
 		seen = struct{}{}
 	default:
 		return result

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -203,8 +202,11 @@ func offers(client *sdk.ClientSession, method string) bool {
 	if res == nil || res.Capabilities == nil {
 		return false
 	}
-	if strings.HasPrefix(method, "prompts/") {
+	switch kindOf(method) {
+	case "prompts":
 		return res.Capabilities.Prompts != nil
+	case "completion":
+		return res.Capabilities.Completions != nil
 	}
 	return res.Capabilities.Resources != nil
 }

@@ -2,6 +2,7 @@ package mcp_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -97,6 +98,40 @@ func TestPrompts(t *testing.T) {
 	})
 }
 
+// Arguments are completed in both eras, within bounds.
+func TestComplete(t *testing.T) {
+	everyway(t, func(t *testing.T, server func(string) config.Server) {
+		r := startWith(t, settings(server("echo")), mcp.Options{}).connected()
+		if !r.Completes("a") || r.Completes("b") {
+			t.Errorf("completes: %t, %t", r.Completes("a"), r.Completes("b"))
+		}
+		for _, tt := range []struct {
+			q    mcp.Incomplete
+			want mcp.Completion
+		}{
+			{mcp.Incomplete{Prompt: "greet", Argument: "who", Written: "A", Others: map[string]string{"other": "B"}}, mcp.Completion{Values: []string{"greet who A B"}}},
+			{mcp.Incomplete{Template: "notes:///{name}", Argument: "name", Written: "more"}, mcp.Completion{Values: []string{"notes:///{name} name more"}, More: true}},
+			{mcp.Incomplete{Prompt: "greet", Argument: "who", Written: "many"}, mcp.Completion{Values: slices.Repeat([]string{"greet who many"}, 100), More: true}},
+		} {
+			got, err := r.Complete(t.Context(), "a", tt.q)
+			if diff := cmp.Diff(tt.want, got); diff != "" || err != nil {
+				t.Error(err, diff)
+			}
+		}
+		if _, err := r.Complete(t.Context(), "a", mcp.Incomplete{Prompt: "greet", Argument: "who", Written: "fail"}); tools.CodeOf(err) != tools.CodeProtocolError || !strings.Contains(err.Error(), `completion of the prompt "greet"`) {
+			t.Errorf("got %v", err)
+		}
+		for _, q := range []mcp.Incomplete{
+			{Argument: "who"}, {Prompt: "greet"}, {Prompt: "greet", Template: "notes:///{name}", Argument: "who"},
+			{Prompt: "a\nb", Argument: "who"}, {Template: strings.Repeat("x", 5<<10), Argument: "who"},
+		} {
+			if _, err := r.Complete(t.Context(), "a", q); tools.CodeOf(err) != tools.CodeArgumentsInvalid {
+				t.Errorf("%.20v: %v", q, err)
+			}
+		}
+	})
+}
+
 // A server without resources and prompts is asked for neither.
 func TestNothingOffered(t *testing.T) {
 	r := startWith(t, settings(stdio("a", mcptest.Scripted)), mcp.Options{}).connected()
@@ -111,7 +146,10 @@ func TestNothingOffered(t *testing.T) {
 	if _, err := r.ReadResource(t.Context(), "a", "a:b"); tools.CodeOf(err) != tools.CodeMethodNotFound {
 		t.Errorf("got %v", err)
 	}
-	if log := text(r.call("log", "")); strings.Contains(log, "resources/") || strings.Contains(log, "prompts/") {
+	if _, err := r.Complete(t.Context(), "a", mcp.Incomplete{Prompt: "a", Argument: "b"}); r.Completes("a") || tools.CodeOf(err) != tools.CodeMethodNotFound {
+		t.Errorf("got %v", err)
+	}
+	if log := text(r.call("log", "")); strings.Contains(log, "resources/") || strings.Contains(log, "prompts/") || strings.Contains(log, "completion/") {
 		t.Errorf("on the wire: %s", log)
 	}
 }

@@ -33,6 +33,11 @@ func (h *Host) GetPrompt(ctx context.Context, server, name string, arguments map
 	return h.servers.GetPrompt(ctx, server, name, arguments)
 }
 
+// Complete asks a server for values of an argument of a prompt or of a template.
+func (h *Host) Complete(ctx context.Context, server string, q mcp.Incomplete) (mcp.Completion, error) {
+	return h.servers.Complete(ctx, server, q)
+}
+
 // sampler has the default model answer servers, whose settings allow and bound it.
 type sampler struct{ host *Host }
 

@@ -50,7 +50,8 @@ type Surface struct {
 	warnings []string
 
 	mu   sync.Mutex
-	held []string // names of the registry that are the host's tools
+	held []string        // names of the registry that are the host's tools
+	lost map[string]bool // tools whose names others have, which the log knows
 }
 
 // humanInput is the tool that asks the person at this host: a client has no
@@ -75,12 +76,12 @@ func (h *Host) Surface(ctx context.Context, cfg ServeConfig) (*Surface, error) {
 		Budgets:      budgetsOf(h.cfg.Settings.MCP.Serving), Logger: h.log,
 	}
 	if len(cfg.Served.Resources) > 0 {
-		config.Resources = &passedResources{host: h, offers: cfg.Served.Resources}
+		config.Resources = (&passedResources{host: h, offers: cfg.Served.Resources}).passed()
 	}
 	if len(cfg.Served.Prompts) > 0 {
 		prompts := &passedPrompts{host: h, offers: cfg.Served.Prompts}
 		prompts.collisions(ctx, fail)
-		config.Prompts = prompts
+		config.Prompts = prompts.passed()
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
@@ -200,14 +201,18 @@ func (s *Surface) sync() {
 	}
 	errs := s.registry.Replace(s.held, now)
 	s.held = s.held[:0:0]
+	lost := map[string]bool{}
 	for i, t := range now {
 		name := t.Definition().Name
-		if errs[i] != nil { // a crew has the name
-			s.host.log.Warn("a tool is not served", "tool", name, "error", errs[i])
+		if errs[i] == nil {
+			s.held = append(s.held, name)
 			continue
 		}
-		s.held = append(s.held, name)
+		if lost[name] = true; !s.lost[name] { // a crew has the name
+			s.host.log.Warn("a tool is not served", "tool", name, "error", errs[i])
+		}
 	}
+	s.lost = lost
 }
 
 // Tools returns the definitions of the tools that are served now, sorted by name.

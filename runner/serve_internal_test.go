@@ -1,12 +1,18 @@
 package runner
 
 import (
+	"bytes"
+	"context"
+	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
 	"crewhost/config"
 	"crewhost/crew"
 	"crewhost/mcp"
+	"crewhost/tools"
+	"crewhost/tools/permission"
 )
 
 // A pattern for URIs: * stops at a slash, ** does not, all else is itself.
@@ -86,5 +92,59 @@ func TestCrewName(t *testing.T) {
 		if got := crewName(c); got != tt.want || len(got) > maxToolName {
 			t.Errorf("%q, %s: %q", tt.name, tt.path, got)
 		}
+	}
+}
+
+// What breaks down while one server is asked costs that server's answer.
+func TestEachSurvivesPanics(t *testing.T) {
+	var log bytes.Buffer
+	h := &Host{log: slog.New(slog.NewTextHandler(&log, nil))}
+	got, err := each(t.Context(), h, []string{"a", "b", "c"}, "prompts", func(_ context.Context, server string) (string, error) {
+		if server == "b" {
+			panic("oh")
+		}
+		return server + "!", nil
+	})
+	if err != nil || !slices.Equal(got, []string{"a!", "", "c!"}) {
+		t.Errorf("%q, %v", got, err)
+	}
+	if s := log.String(); !strings.Contains(s, "panic=oh") || !strings.Contains(s, "left out") {
+		t.Errorf("the log says %s", s)
+	}
+}
+
+// nothing is a tool that does nothing.
+type nothing string
+
+func (n nothing) Definition() tools.Definition { return tools.Definition{Name: string(n)} }
+
+func (nothing) Call(context.Context, tools.Call) (tools.Result, error) { return tools.Result{}, nil }
+
+// A name that something else has is a line of the log while that lasts, not one with
+// each change.
+func TestCollisionsAreSaidOnce(t *testing.T) {
+	var log bytes.Buffer
+	h := &Host{log: slog.New(slog.NewTextHandler(&log, nil)), registry: new(tools.Registry)}
+	s := &Surface{host: h}
+	var err error
+	if s.selects, err = permission.New(permission.Config{Default: permission.Allow}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.registry.Add(nothing("tides")); err != nil {
+		t.Fatal(err)
+	}
+	for i, now := range [][]tools.Tool{{nothing("tides")}, nil, {nothing("a")}} {
+		for _, tool := range now {
+			if err := h.registry.Add(tool); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.sync()
+		if n := strings.Count(log.String(), "is not served"); n != 1 {
+			t.Errorf("after change %d it was said %d times", i, n)
+		}
+	}
+	if !slices.Equal(s.held, []string{"a"}) {
+		t.Errorf("held: %q", s.held)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -35,12 +36,20 @@ func offering(h *Host, offers []config.Offer) []string {
 }
 
 // each asks all servers at once, and returns their answers in the servers' order.
-// One that fails is left out, with a line in the log.
+// One that fails, or breaks down, is left out, with a line in the log.
 func each[T any](ctx context.Context, h *Host, servers []string, what string, ask func(ctx context.Context, server string) (T, error)) ([]T, error) {
 	answers, errs := make([]T, len(servers)), make([]error, len(servers))
 	var asking sync.WaitGroup
 	for i, s := range servers {
-		asking.Go(func() { answers[i], errs[i] = ask(ctx, s) })
+		asking.Go(func() {
+			defer func() {
+				if p := recover(); p != nil {
+					errs[i] = fmt.Errorf("it broke down: %v", p)
+					h.log.Error("asking a server for what it offers broke down", "what", what, "server", s, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+				}
+			}()
+			answers[i], errs[i] = ask(ctx, s)
+		})
 	}
 	asking.Wait()
 	if ctx.Err() != nil {
@@ -284,17 +293,26 @@ func (p *passedPrompts) Prompts(ctx context.Context) ([]server.Prompt, error) {
 	return all, nil
 }
 
-// Prompt implements [server.Prompts].
-func (p *passedPrompts) Prompt(ctx context.Context, name string, arguments map[string]string) (server.PromptText, error) {
+// holder is the server whose prompt a client gets by a name.
+func (p *passedPrompts) holder(ctx context.Context, name string) (string, error) {
 	prompts, servers, err := p.all(ctx)
 	if err != nil {
-		return server.PromptText{}, err
+		return "", err
 	}
 	at := slices.IndexFunc(prompts, func(prompt mcp.Prompt) bool { return prompt.Name == name })
 	if at < 0 {
-		return server.PromptText{}, fmt.Errorf("prompt %s: %w", strict.Quote(name), server.ErrNotFound)
+		return "", fmt.Errorf("prompt %s: %w", strict.Quote(name), server.ErrNotFound)
 	}
-	text, err := p.host.GetPrompt(ctx, servers[at], name, arguments)
+	return servers[at], nil
+}
+
+// Prompt implements [server.Prompts].
+func (p *passedPrompts) Prompt(ctx context.Context, name string, arguments map[string]string) (server.PromptText, error) {
+	holder, err := p.holder(ctx, name)
+	if err != nil {
+		return server.PromptText{}, err
+	}
+	text, err := p.host.GetPrompt(ctx, holder, name, arguments)
 	if err != nil {
 		return server.PromptText{}, err
 	}

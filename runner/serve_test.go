@@ -18,6 +18,7 @@ import (
 	"crewhost/config"
 	"crewhost/config/secret"
 	"crewhost/config/strict"
+	"crewhost/mcp"
 	"crewhost/runner"
 	"crewhost/runner/llm"
 	"crewhost/tools"
@@ -350,8 +351,63 @@ mcp:
 			if err != nil || len(text.Messages) != 2 {
 				t.Errorf("%+v, %v", text, err)
 			}
+			for _, tt := range []struct {
+				q    mcp.Incomplete
+				want string
+			}{
+				{mcp.Incomplete{Prompt: "greet", Argument: "who", Written: "A", Others: map[string]string{"other": "B"}}, "greet who A B"},
+				{mcp.Incomplete{Prompt: "greet", Argument: "who", Written: "more"}, "greet who more"},
+			} {
+				c, err := outer.Complete(t.Context(), "inner", tt.q)
+				if err != nil || len(c.Values) != 1 || c.Values[0] != tt.want || c.More != (tt.q.Written == "more") {
+					t.Errorf("%+v: %+v, %v", tt.q, c, err)
+				}
+			}
+			for _, q := range []mcp.Incomplete{
+				{Prompt: "asks", Argument: "who"},               // not named
+				{Template: "notes:///{name}", Argument: "name"}, // not named
+			} {
+				if c, err := outer.Complete(t.Context(), "inner", q); tools.CodeOf(err) != tools.CodeProtocolError {
+					t.Errorf("%+v: %+v, %v", q, c, err)
+				}
+			}
 			if len(outer.Tools()) > 8 { // its own
 				t.Errorf("tools are served that nobody named: %d", len(outer.Tools()))
+			}
+		})
+	}
+}
+
+// Completion is passed through for templates that are named, of the server that has
+// them; it is announced only where some server of what is passed on has it.
+func TestServedCompletion(t *testing.T) {
+	for _, era := range eras {
+		t.Run(era, func(t *testing.T) {
+			const settings = `
+mcp:
+  servers:
+    plain: { command: "${SERVER}", args: [mcptest-server, standard, -tools, echo] }
+    notes: { command: "${SERVER}", args: [mcptest-server, standard, -tools, count, -contents] }
+  served: { demo: { resources: [plain, %s], prompts: [plain] } }
+`
+			inner := open(t, map[string]string{"crewhost.yaml": fmt.Sprintf(settings, "notes")})
+			outer := behind(t, inner.listen(t), era)
+			c, err := outer.Complete(t.Context(), "inner", mcp.Incomplete{Template: "notes:///{name}", Argument: "name", Written: "t"})
+			if err != nil || len(c.Values) != 1 || c.Values[0] != "notes:///{name} name t" {
+				t.Errorf("%+v, %v", c, err)
+			}
+			for _, q := range []mcp.Incomplete{
+				{Template: "file:///{name}", Argument: "name"},
+				{Template: "notes:///{name}", Argument: "name", Written: "fail"},
+			} {
+				if c, err := outer.Complete(t.Context(), "inner", q); tools.CodeOf(err) != tools.CodeProtocolError || strings.Contains(err.Error(), "comes to mind") {
+					t.Errorf("%+v: %+v, %v", q, c, err)
+				}
+			}
+			inner = open(t, map[string]string{"crewhost.yaml": fmt.Sprintf(settings, "plain")})
+			outer = behind(t, inner.listen(t), era)
+			if c, err := outer.Complete(t.Context(), "inner", mcp.Incomplete{Template: "notes:///{name}", Argument: "name"}); tools.CodeOf(err) != tools.CodeMethodNotFound {
+				t.Errorf("where nobody completes: %+v, %v", c, err)
 			}
 		})
 	}

@@ -3,7 +3,10 @@ package mcptest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -99,6 +102,24 @@ func responses(req *mcp.CallToolRequest) *mcp.CallToolResult {
 		return failure(err.Error())
 	}
 	return text(string(data))
+}
+
+// complete suggests values for the arguments of what addContents adds: one that says
+// what was asked, and with "many" 150 of them.
+func complete(_ context.Context, req *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
+	p := req.Params
+	if p.Argument.Value == "fail" {
+		return nil, errors.New("nothing comes to mind")
+	}
+	said := p.Ref.Name + p.Ref.URI + " " + p.Argument.Name + " " + p.Argument.Value
+	if p.Context != nil {
+		said += " " + p.Context.Arguments["other"]
+	}
+	values := []string{said}
+	if p.Argument.Value == "many" {
+		values = slices.Repeat(values, 150)
+	}
+	return &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: append(values, strings.Repeat("x", 5000)), HasMore: p.Argument.Value == "more"}}, nil
 }
 
 // addContents adds what a Standard server offers besides tools with its flag

@@ -133,6 +133,9 @@ func newStandard(o options) *mcp.Server {
 	if o.legacy {
 		opts.SupportedProtocolVersions = slices.DeleteFunc(mcp.SupportedProtocolVersions(), func(v string) bool { return v >= modern })
 	}
+	if o.contents {
+		opts.CompletionHandler = complete
+	}
 	server := mcp.NewServer(&mcp.Implementation{Name: o.name, Version: "1.0.0"}, opts)
 	if o.contents {
 		addContents(server)

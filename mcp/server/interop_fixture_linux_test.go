@@ -284,8 +284,8 @@ func (f *fixture) Watch(context.Context, string, func()) (func(), error) {
 }
 
 // Complete implements [server.Completer].
-func (f *fixture) Complete(_ context.Context, _, _, written string, _ map[string]string) ([]string, error) {
-	return []string{written + "is", written + "est"}, nil
+func (f *fixture) Complete(_ context.Context, _, _, written string, _ map[string]string) ([]string, bool, error) {
+	return []string{written + "is", written + "est"}, false, nil
 }
 
 // Prompts implements [server.Prompts].

@@ -212,13 +212,14 @@ func (s *Server) complete(ctx context.Context, x exchange, p *mcp.CompleteParams
 		return nil, invalid("the reference is neither ref/prompt nor ref/resource")
 	}
 	var values []string
+	more := false
 	if completer != nil {
 		var others map[string]string
 		if p.Context != nil {
 			others = p.Context.Arguments
 		}
 		var err error
-		values, err = completer.Complete(ctx, ref, p.Argument.Name, p.Argument.Value, others)
+		values, more, err = completer.Complete(ctx, ref, p.Argument.Name, p.Argument.Value, others)
 		switch {
 		case isNotFound(err):
 			return nil, invalid("there is nothing to complete of %q", ref)
@@ -227,9 +228,8 @@ func (s *Server) complete(ctx context.Context, x exchange, p *mcp.CompleteParams
 		}
 	}
 	completion := newObject()
-	more := len(values) > maxCompletions
-	if more {
-		values = values[:maxCompletions]
+	if len(values) > maxCompletions {
+		values, more = values[:maxCompletions], true
 	}
 	completion.value("values", append([]string{}, values...))
 	completion.value("hasMore", more)

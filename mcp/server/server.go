@@ -50,7 +50,7 @@
 // a state that nobody can guess or change; the call is parked, and goes on when the
 // client comes back with both. It holds its place until then, for at most five
 // minutes and no longer than its connection, and at most half of all places are held
-// so. What a person fills in wrongly is asked again.
+// so: where there is one, nobody is asked. What a person fills in wrongly is asked again.
 //
 // # Where things are
 //
@@ -126,8 +126,9 @@ type Watcher interface {
 // Completer completes the argument of a prompt or of a resource template.
 type Completer interface {
 	// Complete returns at most 100 values that begin with, or otherwise fit, what
-	// was written so far. ref is the prompt's name or the template.
-	Complete(ctx context.Context, ref, argument, written string, others map[string]string) ([]string, error)
+	// was written so far, and whether there are more. ref is the prompt's name or
+	// the template; one that is not served is [ErrNotFound].
+	Complete(ctx context.Context, ref, argument, written string, others map[string]string) (values []string, more bool, err error)
 }
 
 // Prompts are texts that clients may have filled in. An implementation may also

@@ -93,15 +93,15 @@ func (l *library) Prompt(ctx context.Context, name string, arguments map[string]
 	return server.PromptText{}, server.ErrNotFound
 }
 
-func (l *library) Complete(_ context.Context, ref, argument, written string, others map[string]string) ([]string, error) {
+func (l *library) Complete(_ context.Context, ref, argument, written string, others map[string]string) ([]string, bool, error) {
 	if ref == "nothing" {
-		return nil, server.ErrNotFound
+		return nil, false, server.ErrNotFound
 	}
 	values := []string{ref, argument, written, others["x"]}
 	if written == "many" {
 		values = make([]string, 150)
 	}
-	return values, nil
+	return values, written == "some", nil
 }
 
 // Resources, templates, prompts and completion are passed through, in both eras.
@@ -121,6 +121,7 @@ func TestResourcesAndPrompts(t *testing.T) {
 		{"completion/complete", `"ref":{"type":"ref/prompt","name":"greet"},"argument":{"name":"who","value":"y"},"context":{"arguments":{"x":"z"}}`, `"completion":{"values":["greet","who","y","z"],"hasMore":false}`},
 		{"completion/complete", `"ref":{"type":"ref/resource","uri":"mem:///{name}"},"argument":{"name":"name","value":"y"}`, `"completion":{"values":["mem:///{name}","name","y",""],"hasMore":false}`},
 		{"completion/complete", `"ref":{"type":"ref/resource","uri":"mem:///{name}"},"argument":{"name":"name","value":"many"}`, `"hasMore":true`},
+		{"completion/complete", `"ref":{"type":"ref/resource","uri":"mem:///{name}"},"argument":{"name":"name","value":"some"}`, `"completion":{"values":["mem:///{name}","name","some",""],"hasMore":true}`},
 		{"resources/read", `"uri":"mem:///panic"`, `"code":-32603,"message":"internal error"`},
 		{"resources/read", `"uri":"mem:///error"`, `"code":-32603,"message":"internal error"`},
 		{"resources/read", `"uri":"mem:///x"`, `,"message":"resource not found","data":{"uri":"mem:///x"}`},
