@@ -231,7 +231,7 @@ func (l *loader) profile(x *expander, doc ProfileDocument, where string) Profile
 		checkURL(d, doc.BaseURL.Pos, where+".base_url", p.BaseURL)
 	}
 	if doc.Tape.V != "" {
-		p.Tape = l.absolute(doc.Tape.V, doc.Tape.Pos)
+		p.Tape, p.TapePos = l.absolute(doc.Tape.V, doc.Tape.Pos), doc.Tape.Pos
 	}
 	if doc.MaxRetries.Set {
 		p.MaxRetries = (*int)(&doc.MaxRetries.V)

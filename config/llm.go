@@ -109,6 +109,7 @@ type Profile struct {
 	BaseURL     secret.Text
 	APIKey      secret.Ref // resolved when a model is made, not before
 	Tape        string     // file of the replay provider, absolute
+	TapePos     strict.Pos // of Tape
 	Timeout     time.Duration
 	MaxRetries  *int
 	Temperature *float64

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"crewhost/config/strict"
@@ -82,7 +83,7 @@ func finish(w io.Writer, err error, interrupted bool) int {
 			for _, issue := range issues {
 				fmt.Fprintln(w, oneLine(issue.Error()))
 			}
-			err = errReported{count(len(issues), "problem"), err}
+			err = errReported{problems(issues), err}
 		}
 		var divergence *replay.DivergenceError
 		if errors.As(err, &divergence) && divergence.Diff != "" {
@@ -93,4 +94,19 @@ func finish(w io.Writer, err error, interrupted bool) int {
 		fmt.Fprintf(w, "ERROR: %s\n", oneLine(err.Error()))
 	}
 	return code
+}
+
+// problems sums up what is wrong, with the files that it is in.
+func problems(issues strict.Issues) string {
+	var files []string
+	for _, i := range issues {
+		if i.File != "" && !slices.Contains(files, i.File) {
+			files = append(files, i.File)
+		}
+	}
+	sum := count(len(issues), "problem")
+	if len(files) == 0 {
+		return sum
+	}
+	return strings.Join(files, ", ") + ": " + sum
 }

@@ -228,7 +228,7 @@ func (o *output) refused(target string, err error, judging bool) error {
 	if required != nil {
 		return err // which names the servers, in the last line
 	}
-	return errReported{count(len(issues), "problem"), err}
+	return errReported{problems(issues), err}
 }
 
 // jsonRun is a finished run.

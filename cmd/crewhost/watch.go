@@ -168,7 +168,7 @@ func (e settledError) text() string {
 	var issues strict.Issues
 	var reported errReported
 	if errors.As(e.cause, &issues) && !errors.As(e.cause, &reported) {
-		return count(len(issues), "problem")
+		return problems(issues)
 	}
 	return e.cause.Error()
 }
