@@ -288,7 +288,7 @@ var members = map[Kind][]member{
 		[]member{operation, model, provider}, tokens,
 		[]member{
 			{"agentTotals", false, func(e *Event) any {
-				if e.Totals == nil {
+				if e.Totals == nil || e.Agent == "" {
 					return nil
 				}
 				return e.Totals.Agent

@@ -51,7 +51,7 @@ const (
 	ModelCalled   Kind = "model.called"
 	ModelDelta    Kind = "llm.delta"
 	ModelReturned Kind = "model.returned"
-	CostUpdated   Kind = "cost.updated" // follows each ModelReturned with an answer
+	CostUpdated   Kind = "cost.updated" // follows each ModelReturned with an answer, and whatever else is paid for
 
 	ToolCalled         Kind = "tool.called"
 	ToolProgress       Kind = "tool.progress"
@@ -187,7 +187,7 @@ type State struct {
 }
 
 // Totals are sums up to now, of the run in the event's own fields and here of
-// the agent and the operation whose call it was.
+// the agent, if there is one, and the operation whose call it was.
 type Totals struct{ Agent, Operation Sum }
 
 // Sum is a part of a [Totals].

@@ -18,8 +18,8 @@ type account struct {
 // defaultOperation is what a model is asked for where nobody says.
 const defaultOperation = "agent"
 
-// book enters the call of a [ModelReturned] and returns the [CostUpdated] that
-// tells where the sums stand.
+// book enters the call of a [ModelReturned], or what a [CostUpdated] says that
+// something else took, and returns the [CostUpdated] that tells where the sums stand.
 func (l *ledger) book(e Event) Event {
 	if l.agents == nil {
 		l.agents, l.operations = make(map[string]Sum), make(map[string]Sum)
@@ -36,10 +36,15 @@ func (l *ledger) book(e Event) Event {
 	l.run.hits += e.CacheHitTokens
 	l.run.estimated += e.EstimatedTokens
 	l.run.price(e)
-	l.agents[e.Agent] = l.agents[e.Agent].plus(one)
+	if e.Agent != "" {
+		l.agents[e.Agent] = l.agents[e.Agent].plus(one)
+	}
+	if e.Kind == ModelReturned {
+		e.Cause = e.Correlation
+	}
 	l.operations[e.Operation] = l.operations[e.Operation].plus(one)
 	return l.sum(Event{
-		Kind: CostUpdated, Task: e.Task, Agent: e.Agent, Role: e.Role, Attempt: e.Attempt, Cause: e.Correlation,
+		Kind: CostUpdated, Task: e.Task, Agent: e.Agent, Role: e.Role, Attempt: e.Attempt, Cause: e.Cause,
 		Model: e.Model, Provider: e.Provider, Operation: e.Operation,
 		Totals: &Totals{Agent: l.agents[e.Agent], Operation: l.operations[e.Operation]},
 	})

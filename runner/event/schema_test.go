@@ -229,6 +229,7 @@ func TestTheStreamEndsTasksAndKeepsAccounts(t *testing.T) {
 	s.Emit(returned)
 	returned.Success = new(false)
 	s.Emit(returned)
+	s.Emit(event.Event{Kind: event.CostUpdated, Task: "a", Cause: "1", Operation: "embed", InputTokens: 3, EstimatedTokens: 3, Cost: 0.5, Currency: "USD", CostSource: "prices"})
 	s.Emit(event.Event{Kind: event.RunFinished, Success: new(false), ExitCode: 2, InputTokens: 99})
 	s.Emit(event.Event{Kind: event.Notice, Text: "too late"})
 	want := []string{
@@ -241,7 +242,8 @@ func TestTheStreamEndsTasksAndKeepsAccounts(t *testing.T) {
 		`"model.returned","agentId":"two","correlationId":"1","operation":"vote","success":true,"durationMs":0,"tokens":7,"promptTokens":5,"completionTokens":2,"cacheHitTokens":4,"cacheMissTokens":1,"cost":0.25,"currency":"USD","costSource":"vendor"}`,
 		`"cost.updated","agentId":"two","causationId":"1","operation":"vote","tokens":14,"promptTokens":10,"completionTokens":4,"cacheHitTokens":4,"cacheMissTokens":6,"cost":0.5,"currency":"USD","costSource":"mixed","agentTotals":{"tokens":7,"promptTokens":5,"completionTokens":2,"cost":0.25},"operationTotals":{"tokens":7,"promptTokens":5,"completionTokens":2,"cost":0.25}}`,
 		`"model.returned","agentId":"two","correlationId":"1","operation":"vote","success":false,"durationMs":0,"tokens":7,"promptTokens":5,"completionTokens":2,"cacheHitTokens":4,"cacheMissTokens":1,"cost":0.25,"currency":"USD","costSource":"vendor"}`,
-		`"run.finished","success":false,"exitCode":2,"durationMs":0,"tokens":14,"promptTokens":10,"completionTokens":4,"cacheHitTokens":4,"cacheMissTokens":6,"cost":0.5,"currency":"USD","costSource":"mixed"}`,
+		`"cost.updated","taskId":"a","causationId":"1","operation":"embed","tokens":17,"promptTokens":13,"completionTokens":4,"cacheHitTokens":4,"cacheMissTokens":9,"estimatedTokens":3,"cost":1,"currency":"USD","costSource":"mixed","operationTotals":{"tokens":3,"promptTokens":3,"completionTokens":0,"cost":0.5}}`,
+		`"run.finished","success":false,"exitCode":2,"durationMs":0,"tokens":17,"promptTokens":13,"completionTokens":4,"cacheHitTokens":4,"cacheMissTokens":9,"estimatedTokens":3,"cost":1,"currency":"USD","costSource":"mixed"}`,
 	}
 	if diff := cmp.Diff(want, told); diff != "" {
 		t.Error(diff)

@@ -10,7 +10,8 @@ import (
 // Stream numbers events and hands each to every sink, in order. Two kinds of
 // events it adds itself, so that readers can count on them whoever emits: the
 // [TaskCompleted] of a task that failed or was skipped, and the [CostUpdated] of a
-// call to a model. After [RunFinished] it drops what comes.
+// call to a model. A CostUpdated that is emitted says what something took that is no
+// call of an agent's to its model; the sums are put into it. After [RunFinished] it drops what comes.
 //
 // A nil Stream drops everything. It is safe for concurrent use; a sink must not
 // use it.
@@ -71,7 +72,10 @@ func (s *Stream) Emit(e Event) {
 	if s.over {
 		return
 	}
-	if e.Kind == RunFinished {
+	switch e.Kind {
+	case CostUpdated:
+		e = s.ledger.book(e)
+	case RunFinished:
 		e = s.ledger.sum(e)
 		s.over = true
 	}
