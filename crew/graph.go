@@ -111,8 +111,8 @@ func (b *builder) processRules(doc *crewDoc) {
 	case c.ManagerAgent.Set && c.Process != Hierarchical && c.Process != Consensual && !unknown:
 		b.fail(c.ManagerAgent.Pos, CodeConflict, "managerAgent: the "+string(c.Process)+" process has no manager", "leave it out, or set process: hierarchical")
 	}
-	if doc.GraphConfig != nil && c.Process != Graph {
-		b.warn(doc.GraphConfig.Pos, CodeNoEffect, "graphConfig is for the graph process alone", "")
+	if doc.GraphConfig != nil && c.Process != Graph && !unknown {
+		b.fail(doc.GraphConfig.Pos, CodeConflict, "graphConfig: the "+string(c.Process)+" process has no edges to bound", "leave it out, or set process: graph")
 	}
 	b.concurrencyRules(doc, unknown)
 	b.hierarchicalRules(doc, unknown)
