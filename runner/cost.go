@@ -1,9 +1,11 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -25,11 +27,16 @@ type Cost struct {
 }
 
 // BudgetError says that a run was stopped since its models had used what the
-// settings allow them.
-type BudgetError struct{ Reason string }
+// settings allow them, or that servers which ask the model outside of runs had.
+type BudgetError struct {
+	Reason string
+	of     string // the budget; empty: the run's
+}
 
 // Error says what was used up.
-func (e *BudgetError) Error() string { return "the run's budget is spent: " + e.Reason }
+func (e *BudgetError) Error() string {
+	return cmp.Or(e.of, "the run's budget") + " is spent: " + e.Reason
+}
 
 // ledger counts what the models of one run use, and stops the run when that is
 // more than its budget. It stands between the run and its models, so nothing is
@@ -37,6 +44,7 @@ func (e *BudgetError) Error() string { return "the run's budget is spent: " + e.
 type ledger struct {
 	settings config.LLM
 	stop     context.CancelCauseFunc
+	of       string // see [BudgetError]
 
 	unmeasured atomic.Bool // a vendor's answer came without figures
 
@@ -46,7 +54,8 @@ type ledger struct {
 	// guessed is the cost of answers without figures, estimated, for the budget
 	// alone.
 	guessed llm.Amount
-	spent   *BudgetError // set once a request was refused
+	spent   *BudgetError         // set once a request was refused
+	besides map[string]llm.Usage // what no agent asked for, by operation
 }
 
 func newLedger(settings config.LLM, stop context.CancelCauseFunc) *ledger {
@@ -74,14 +83,35 @@ func (l *ledger) afford() error {
 	switch {
 	case l.spent != nil:
 	case b.Tokens > 0 && l.tokens >= b.Tokens:
-		l.spent = &BudgetError{fmt.Sprintf("%d tokens of %d (llm.budget.tokens)", l.tokens, b.Tokens)}
+		l.spent = l.over("%d tokens of %d (llm.budget.tokens)", l.tokens, b.Tokens)
 	case b.Cost != nil && cost >= llm.Millionths(*b.Cost):
-		l.spent = &BudgetError{fmt.Sprintf("%s %s of %s (llm.budget.cost)", l.cost.Currency, cost, llm.Millionths(*b.Cost))}
+		l.spent = l.over("%s %s of %s (llm.budget.cost)", l.cost.Currency, cost, llm.Millionths(*b.Cost))
 	default:
 		return nil
 	}
 	l.stop(l.spent)
 	return l.spent
+}
+
+func (l *ledger) over(format string, args ...any) *BudgetError {
+	return &BudgetError{fmt.Sprintf(format, args...), l.of}
+}
+
+// beside adds to what was used that no agent asked for.
+func (l *ledger) beside(operation string, u llm.Usage) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.besides == nil {
+		l.besides = map[string]llm.Usage{}
+	}
+	l.besides[operation] = l.besides[operation].Add(u)
+}
+
+// asked returns what was used that no agent asked for, by operation.
+func (l *ledger) asked() map[string]llm.Usage {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.besides)
 }
 
 // write writes down what an answer used, and returns what it cost; nil where that

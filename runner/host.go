@@ -82,7 +82,8 @@ type Host struct {
 	guard    *permission.Guard
 	servers  *mcp.Sessions
 	models   *models
-	offers   bell // of servers, which may have changed
+	own      account // of what servers ask that is no run's
+	offers   bell    // of servers, which may have changed
 }
 
 // Open checks the settings as far as that needs no server, then opens the mounts,
@@ -113,6 +114,8 @@ func Open(ctx context.Context, cfg Config) (_ *Host, err error) {
 	issues = append(issues, issuesOf(CodeBadRule, err)...)
 	h.models, err = newModels(cfg)
 	issues = append(issues, issuesOf(CodeUnknownProfile, err)...)
+	h.own = account{newLedger(cfg.Settings.LLM, func(error) {}), cfg.Events}
+	h.own.book.of = "the budget of what servers ask outside of runs"
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, h.Close())

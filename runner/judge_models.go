@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -101,6 +102,20 @@ func (m *models) unpricedEmbeddings(c *crew.Crew) (crew.Issue, bool) {
 		return crew.Issue{}, false
 	}
 	return unpriced(b, e.Model), true
+}
+
+// keeps is an error where the default profile's model has no price, and a budget of the
+// cost is to be kept: no crew is judged where a server asks.
+func (m *models) keeps(model string) error {
+	p := m.profile("")
+	row, vendor := rowOf(p)
+	if m.llm.Budget.Cost == nil || !vendor || row.StatesCost() {
+		return nil
+	}
+	if _, priced := priceOf(m.llm.Prices, p, model, ""); priced {
+		return nil
+	}
+	return errors.New(unpriced(m.llm.Budget, model).Message)
 }
 
 func unpriced(b config.RunBudget, model string) crew.Issue {

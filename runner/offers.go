@@ -68,10 +68,16 @@ func (s sampler) Sample(ctx context.Context, r mcp.SampleRequest) (mcp.Sample, e
 		}
 		req.Messages = append(req.Messages, message)
 	}
-	res, err := model.Generate(ctx, req)
+	own := s.host.account(ctx)
+	if err := s.host.models.keeps(profile.Model); err != nil {
+		return mcp.Sample{}, err
+	}
+	p := s.host.models.profile("")
+	res, err := own.book.meter(model, p).Generate(ctx, req)
 	if err != nil {
 		return mcp.Sample{}, err
 	}
+	own.tell(ctx, operationSample, p, profile.Model, *res)
 	s.host.log.Info("the model answered an MCP server", "server", r.Server, "stop", res.Stop,
 		"input_tokens", res.Usage.Input, "output_tokens", res.Usage.Output)
 	switch {

@@ -48,11 +48,11 @@ type recollection struct {
 
 // recollect opens what a crew remembers and reads, and makes sure that it can be
 // used. The caller closes it.
-func (h *Host) recollect(ctx context.Context, c *crew.Crew, book *ledger, events *event.Stream) (_ *recollection, err error) {
+func (h *Host) recollect(ctx context.Context, c *crew.Crew, a account) (_ *recollection, err error) {
 	s := h.cfg.Settings
 	r := &recollection{
 		crew: c, run: rand.Text(), began: time.Now(), recall: s.Memory.Recall, chars: s.Memory.Chars,
-		redact: h.cfg.Redactor.Redact, events: events, told: map[string]bool{},
+		redact: h.cfg.Redactor.Redact, events: a.events, told: map[string]bool{},
 	}
 	if !c.Memory && c.RAG == nil {
 		return r, nil
@@ -62,7 +62,7 @@ func (h *Host) recollect(ctx context.Context, c *crew.Crew, book *ledger, events
 			err = errors.Join(err, r.Close())
 		}
 	}()
-	embed, err := h.embedder(ctx, book)
+	embed, err := h.embedder(ctx, a)
 	if err != nil {
 		return r, err
 	}

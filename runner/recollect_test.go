@@ -350,6 +350,24 @@ func TestEmbeddings(t *testing.T) {
 	if err != nil || !out.Cost.Priced || out.Cost.Amount == (llm.Amount(0)) {
 		t.Fatalf("%v %+v", err, out.Cost)
 	}
+	// All of it is told: what the documents cost before the first task, and the
+	// question, which is the task's.
+	var last event.Event
+	var of []string
+	for _, e := range r.events {
+		if e.Kind == event.CostUpdated {
+			last = e
+			if e.Operation == "embed" {
+				of = append(of, e.Task+e.Agent)
+			}
+		}
+	}
+	if diff := cmp.Diff([]string{"", "t"}, of); diff != "" {
+		t.Error(diff)
+	}
+	if last.Cost != out.Cost.Amount.Float() || last.InputTokens != out.Usage.Input || out.Asked["embed"].Input != 2000 {
+		t.Errorf("told %v, %d tokens; it came to %+v", last.Cost, last.InputTokens, out)
+	}
 	if !slices.Contains(asked, "The tide is three metres.") || len(asked) != 3 {
 		t.Error(asked)
 	}

@@ -18,8 +18,10 @@ type Output struct {
 	Final string // the output of the last task that was completed
 	Tasks []process.TaskResult
 	Usage llm.Usage // of everything that was measured; Measured where all of it was
-	// Asked is the part of Usage that no task's is: what the process asked of
-	// agents besides, by operation: plan, assign, review, vote, decide.
+	// Asked is the part of Usage that no task's is, by operation: what the process
+	// asked of agents besides (plan, assign, review, vote, decide), texts that were
+	// embedded (embed), and what MCP servers asked the model in the run's calls
+	// (sample).
 	Asked map[string]llm.Usage
 	Cost  Cost
 	Took  time.Duration
@@ -57,7 +59,9 @@ func (h *Host) run(ctx context.Context, c *crew.Crew, inputs crew.Inputs, events
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	book := newLedger(h.models.llm, stop)
-	mind, err := h.recollect(ctx, c, book, events)
+	own := account{book, events}
+	ctx = own.bind(ctx)
+	mind, err := h.recollect(ctx, c, own)
 	switch cost, spent := book.total(); {
 	case err != nil && spent != nil:
 		return &Output{Cost: cost, Took: time.Since(began)}, &RunError{err}
@@ -103,6 +107,13 @@ func (h *Host) run(ctx context.Context, c *crew.Crew, inputs crew.Inputs, events
 	}
 	var out *Output
 	if result != nil {
+		for operation, usage := range book.asked() {
+			if result.Asked == nil {
+				result.Asked = map[string]llm.Usage{}
+			}
+			result.Asked[operation] = result.Asked[operation].Add(usage)
+			result.Usage = result.Usage.Add(usage)
+		}
 		if book.unmeasured.Load() {
 			result.Usage.Measured = false
 		}
