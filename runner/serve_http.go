@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"crewhost/config"
+	"crewhost/config/secret"
 	"crewhost/mcp/server"
 )
 
@@ -39,27 +41,37 @@ func (l *Listening) Serve(ctx context.Context) error { return l.surface.follow(c
 // Close gives the port back, where Serve was never called.
 func (l *Listening) Close() error { return l.http.Close() }
 
-// CheckHTTP says what is wrong with cfg before anything is started for it: all but
-// its tokens and files, which are looked at by [Surface.ListenHTTP].
-func CheckHTTP(cfg config.ServedHTTP) error {
+// CheckHTTP says what is wrong with cfg before anything is started for it, joined.
+// Tokens are looked up, but those of a command, which is run once: by
+// [Surface.ListenHTTP].
+func CheckHTTP(ctx context.Context, cfg config.ServedHTTP, environ []string) error {
 	made := listenConfig(cfg)
-	made.CertFile, made.KeyFile = "", ""
 	made.AllowUnauthenticated = made.AllowUnauthenticated || len(cfg.Tokens) > 0
-	return made.Check()
+	known := slices.DeleteFunc(slices.Clone(cfg.Tokens), func(t config.NamedToken) bool { return t.Token.Source == secret.FromCommand })
+	tokens, err := resolve(ctx, credentials{environ: environ, redactor: &secret.Redactor{}}, known)
+	made.Tokens = tokens
+	return errors.Join(err, made.Check(), made.CheckTLS())
 }
 
 func (s *Surface) httpConfig(ctx context.Context, cfg config.ServedHTTP) (server.HTTPConfig, error) {
 	made := listenConfig(cfg)
+	var err error
+	made.Tokens, err = resolve(ctx, s.host.models.creds, cfg.Tokens)
+	return made, err
+}
+
+// resolve looks tokens up. The error joins those that were not found.
+func resolve(ctx context.Context, credentials Credentials, list []config.NamedToken) (tokens []server.Token, err error) {
 	var errs []error
-	for _, t := range cfg.Tokens {
-		value, err := s.host.models.creds.Resolve(ctx, t.Token)
+	for _, t := range list {
+		value, err := credentials.Resolve(ctx, t.Token)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("finding the token %q: %w", t.Name, err))
 			continue
 		}
-		made.Tokens = append(made.Tokens, server.NewToken(t.Name, value.Reveal()))
+		tokens = append(tokens, server.NewToken(t.Name, value.Reveal()))
 	}
-	return made, errors.Join(errs...)
+	return tokens, errors.Join(errs...)
 }
 
 // listenConfig is the server's form of cfg, without the tokens.

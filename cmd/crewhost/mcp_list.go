@@ -35,6 +35,11 @@ func listCommand(c *console) *cli.Command {
 			for _, w := range s.settings.Warnings {
 				s.progress.warn(w)
 			}
+			for _, served := range s.settings.MCP.Served {
+				for _, issue := range faultsOfHTTP(ctx.Context, served, c.environ) {
+					s.progress.warn(issue.Error())
+				}
+			}
 			return out.served(s.settings.MCP.Served)
 		},
 	}

@@ -189,12 +189,12 @@ func serve(ctx *cli.Context, c *console, stdio bool, pick func(*config.Settings)
 		return err
 	}
 	if !stdio {
-		of := "mcp serve: --http"
-		if served.Handle != "" {
-			of = "mcp.served." + served.Handle + ".http"
-		}
-		if err := runner.CheckHTTP(*served.HTTP); err != nil { // before servers start
-			return usagef("%s: %v", of, err)
+		issues := faultsOfHTTP(ctx.Context, served, c.environ) // before servers start
+		switch {
+		case len(issues) == 1 && served.Handle == "":
+			return usagef("%s", issues[0].Message)
+		case len(issues) > 0:
+			return issues
 		}
 	}
 	host, err := s.openToServe(ctx, served, stdio)
@@ -231,6 +231,33 @@ func serve(ctx *cli.Context, c *console, stdio bool, pick func(*config.Settings)
 	s.progress.line(green, fmt.Sprintf("serving %s at %s: %s", name, listening.URL(), tools))
 	return stopped(ctx.Context, listening.Serve(ctx.Context))
 }
+
+// faultsOfHTTP is what is wrong with how a surface is served over HTTP, where it is.
+func faultsOfHTTP(ctx context.Context, served config.Served, environ []string) strict.Issues {
+	if served.HTTP == nil {
+		return nil
+	}
+	where := "mcp serve: --http"
+	if served.Handle != "" {
+		where = "mcp.served." + served.Handle + ".http"
+	}
+	var issues strict.Issues
+	var add func(err error)
+	add = func(err error) {
+		if several, ok := err.(interface{ Unwrap() []error }); ok {
+			for _, err := range several.Unwrap() {
+				add(err)
+			}
+		} else if err != nil {
+			issues = append(issues, strict.Issue{Pos: served.HTTP.Pos, Code: codeServedHTTP, Message: where + ": " + err.Error()})
+		}
+	}
+	add(runner.CheckHTTP(ctx, *served.HTTP, environ))
+	return issues
+}
+
+// codeServedHTTP is the code of what is wrong with serving over HTTP.
+const codeServedHTTP = "served-http"
 
 // named refuses names of --tools that no tool has: who writes them means those.
 func named(host *runner.Host, served config.Served) error {

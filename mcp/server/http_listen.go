@@ -140,6 +140,16 @@ func (h *HTTP) Serve(ctx context.Context) error {
 func (h *HTTP) Close() error { return h.listener.Close() }
 
 // loadTLS reads a certificate and its key. Its errors name the file at fault.
+// CheckTLS reports what keeps the certificate and its key from being used, if any
+// are given.
+func (c HTTPConfig) CheckTLS() error {
+	if c.CertFile == "" || c.KeyFile == "" {
+		return nil
+	}
+	_, err := loadTLS(c.CertFile, c.KeyFile)
+	return err
+}
+
 func loadTLS(certFile, keyFile string) (*tls.Config, error) {
 	cert, err := os.ReadFile(certFile)
 	if err != nil {
