@@ -87,8 +87,12 @@ func finish(w io.Writer, err error, interrupted bool) int {
 		}
 		var divergence *replay.DivergenceError
 		if errors.As(err, &divergence) && divergence.Diff != "" {
-			for line := range strings.SplitSeq(divergence.Diff, "\n") {
-				fmt.Fprintln(w, still(line))
+			if records, ok := w.(*jsonLines); ok {
+				records.record(divergence.Diff)
+			} else {
+				for line := range strings.SplitSeq(divergence.Diff, "\n") {
+					fmt.Fprintln(w, still(line))
+				}
 			}
 		}
 		fmt.Fprintf(w, "ERROR: %s\n", oneLine(err.Error()))

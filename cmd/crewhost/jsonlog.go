@@ -52,3 +52,10 @@ func (j *jsonLines) Write(p []byte) (int, error) {
 		}
 	}
 }
+
+// record writes a text of several lines that belong together.
+func (j *jsonLines) record(text string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.log.Info(text)
+}

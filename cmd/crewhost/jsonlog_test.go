@@ -3,10 +3,13 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"crewhost/runner/llm/replay"
 )
 
 // Each line of stderr is a record, however it was written, and a record stays as it is.
@@ -28,5 +31,19 @@ func TestJSONLines(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"INFO one", "INFO two", "WARN three", "ERROR four", "DEBUG five", "INFO {six}"}, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// How a request differs from a tape is one record, however many lines it has.
+func TestDifferenceIsOneRecord(t *testing.T) {
+	err := fmt.Errorf("asking: %w", &replay.DivergenceError{Tape: "tape.jsonl", Diff: "  turn is 1\nthe request:\n{\n}"})
+	var text, records bytes.Buffer
+	finish(&text, err, false)
+	finish(newJSONLines(&records), err, false)
+	if n := strings.Count(text.String(), "\n"); n != 5 {
+		t.Errorf("%d lines of text:\n%s", n, &text)
+	}
+	if got := records.String(); strings.Count(got, "\n") != 2 || !strings.Contains(got, `"msg":"  turn is 1\nthe request:\n{\n}"`) {
+		t.Errorf("got %s", got)
 	}
 }
