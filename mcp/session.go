@@ -107,7 +107,7 @@ func (s *session) establish(ctx context.Context, settled func()) (*connection, c
 		case ctx.Err() != nil:
 			return nil, catalog{}, errors.Join(s.failure(ctx, conn.link, nil, ctx.Err()), conn.endBy(ctx))
 		case err != nil:
-			s.warn(err.Error())
+			s.warn(unnamed(err))
 		}
 	}
 	s.heed(ctx, conn)
@@ -188,6 +188,14 @@ func (s *session) pingOn(ctx context.Context, conn *connection, limit time.Durat
 	e := s.explain(ctx, ex, err)
 	e.Detail = "ping: " + e.Detail
 	return took, e
+}
+
+// unnamed is the text of err for a line that names the server already.
+func unnamed(err error) string {
+	if e, ok := errors.AsType[*tools.Error](err); ok {
+		return fmt.Sprintf("%s (%s)", e.Detail, e.Code)
+	}
+	return err.Error()
 }
 
 type discoverParams struct{ sdk.ParamsBase }

@@ -151,7 +151,7 @@ func TestPingFails(t *testing.T) {
 		"tools/list": `{"result":{"tools":[]}}`,
 	})
 	report := start(t, settings(remote("a", url))).connected().only()
-	if len(report.Warnings) != 1 || !strings.Contains(report.Warnings[0], "ping: ") {
+	if len(report.Warnings) != 1 || !strings.HasPrefix(report.Warnings[0], "ping: ") {
 		t.Errorf("warnings %q", report.Warnings)
 	}
 }

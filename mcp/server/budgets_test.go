@@ -131,7 +131,7 @@ func TestPages(t *testing.T) {
 		t.Errorf("got %s in pages of %d", got, sizes)
 	}
 	for _, cursor := range []string{`"cursor":"nonsense"`, `"cursor":"cmVzb3VyY2VzAGE"`, `"cursor":"!"`} {
-		if m := c.ask(legacyLine("1", "tools/list", cursor)); m.Error == nil || m.Error.Code != -32602 {
+		if m := c.ask(legacyLine("1", "tools/list", cursor)); m.Error == nil || m.Error.Code != -32602 || !strings.Contains(m.line, "a list of tools gave: begin again without one") {
 			t.Errorf("%s: %s", cursor, m.line)
 		}
 	}

@@ -31,6 +31,9 @@ func (s *Server) listTools(x exchange, cursor string) (*answer, error) {
 // should read them; and so is a failure of the host, which is told by its code
 // alone, while the log has all of it.
 func (s *Server) callTool(ctx context.Context, x exchange, p *mcp.CallToolParamsRaw) (*answer, error) {
+	if p.Name == "" {
+		return nil, invalid(`"name" is missing: the name of the tool to call`)
+	}
 	call := tools.Call{Name: p.Name, Arguments: p.Arguments}
 	return s.converse(ctx, x, turn{
 		what: "tools/call " + p.Name, state: p.RequestState, responses: p.InputResponses, token: p.GetProgressToken(),
@@ -50,7 +53,7 @@ func (s *Server) callTool(ctx context.Context, x exchange, p *mcp.CallToolParams
 		case errors.As(err, &lacks):
 			return nil, lacks.refusal()
 		case code == tools.CodeToolNotFound:
-			return nil, unknownTool(call.Name)
+			return nil, s.unknownTool(call.Name)
 		case code == tools.CodeArgumentsInvalid:
 			return nil, invalid("the arguments of the tool %q must be a JSON object", call.Name)
 		case ctx.Err() != nil:
@@ -77,4 +80,14 @@ func onward(ctx context.Context, meta mcp.Meta) (context.Context, error) {
 	return tools.WithHops(ctx, int(max(hosts, 0))+1), nil
 }
 
-func unknownTool(name string) error { return invalid("unknown tool %q", name) }
+// unknownTool names the tool that is not there, and the one that may be meant.
+func (s *Server) unknownTool(name string) error {
+	hint := ""
+	for _, near := range s.offered().index().Near(name) {
+		if near != name { // which may have gone a moment ago
+			hint = fmt.Sprintf(" (did you mean %q?)", near)
+			break
+		}
+	}
+	return invalid("unknown tool %q%s", cut(name, 200), hint)
+}

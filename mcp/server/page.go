@@ -22,7 +22,7 @@ func page[T any](s *Server, x exchange, l listing[T], cursor string) (*answer, e
 	if cursor != "" {
 		last, ok := openCursor(l.member, cursor)
 		if !ok {
-			return nil, invalid("the cursor is none of %s", l.member)
+			return nil, invalid("the cursor is none that a list of %s gave: begin again without one", l.member)
 		}
 		start = slices.IndexFunc(l.items, func(t T) bool { return l.key(t) == last }) + 1
 		if start == 0 {

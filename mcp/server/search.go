@@ -25,7 +25,7 @@ const (
 
 // isStandIn reports whether a name is one of those two, where they stand in.
 func (s *shelf) isStandIn(name string) bool {
-	return s.index != nil && (name == searchName || name == callName)
+	return s.stoodFor && (name == searchName || name == callName)
 }
 
 // standIns are what is listed in place of n tools.

@@ -20,9 +20,10 @@ type shelf struct {
 	items []item // all that can be called, by name
 
 	// listed is what tools/list shows, by name: all, or what stands in for them
-	// where they are too many. Then there is an index, made when it is first used.
-	listed []item
-	index  func() *search.Index
+	// where they are too many, and then stoodFor is set.
+	listed   []item
+	stoodFor bool
+	index    func() *search.Index // of all, made when it is first used
 }
 
 // An item is one entry of tools/list, a Tool of MCP.
@@ -74,9 +75,9 @@ func (s *Server) stock() *shelf {
 	slices.SortFunc(out.items, func(a, b item) int { return strings.Compare(a.name, b.name) })
 	out.listed = out.items
 	if most := s.budgets.SearchThreshold; most > 0 && len(out.items) > most {
-		out.listed = s.standIns(len(out.items))
-		out.index = sync.OnceValue(func() *search.Index { return search.New(defs) })
+		out.listed, out.stoodFor = s.standIns(len(out.items)), true
 	}
+	out.index = sync.OnceValue(func() *search.Index { return search.New(defs) })
 	return &out
 }
 
@@ -98,7 +99,7 @@ func (s *Server) reach(ctx context.Context, x exchange, call *tools.Call) (res t
 		return s.callFound(ctx, x, shelf, call)
 	}
 	if _, ok := shelf.find(call.Name); !ok {
-		return res, unknownTool(call.Name), nil
+		return res, s.unknownTool(call.Name), nil
 	}
 	res, err = s.cfg.Guard.Call(ctx, *call)
 	return res, nil, err

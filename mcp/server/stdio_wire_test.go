@@ -272,6 +272,8 @@ func TestTroubleWithTools(t *testing.T) {
 		"hidden":  `"code":-32602,"message":"unknown tool \"hidden\""`,
 		"gone":    `"code":-32602,"message":"unknown tool \"gone\""`,
 		"unheard": `"code":-32602,"message":"unknown tool \"unheard\""`,
+		"brekas":  `"code":-32602,"message":"unknown tool \"brekas\" (did you mean \"breaks\"?)"`,
+		"":        `"code":-32602,"message":"\"name\" is missing: the name of the tool to call"`,
 	} {
 		for _, line := range []string{legacyLine("1", "tools/call", `"name":"`+name+`"`), modernLine("1", "tools/call", `"name":"`+name+`"`)} {
 			m := c.ask(line)
