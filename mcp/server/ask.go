@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 
@@ -203,7 +204,7 @@ func (c *session) Elicit(ctx context.Context, message string, schema json.RawMes
 	}
 	res, err := c.x.session.Elicit(ctx, &mcp.ElicitParams{Mode: "form", Message: message, RequestedSchema: schema})
 	if err != nil {
-		return Elicited{}, fmt.Errorf("asking the client for input: %w", err)
+		return Elicited{}, fmt.Errorf("asking the client for input: %w", departed(err))
 	}
 	return Elicited{Action: res.Action, Content: res.Content}, nil
 }
@@ -224,7 +225,7 @@ func (c *session) Sample(ctx context.Context, request json.RawMessage) (json.Raw
 	}
 	res, err := c.x.session.CreateMessageWithTools(ctx, &params)
 	if err != nil {
-		return nil, fmt.Errorf("asking the client's model: %w", err)
+		return nil, fmt.Errorf("asking the client's model: %w", departed(err))
 	}
 	return json.Marshal(res)
 }
@@ -238,13 +239,21 @@ func (c *session) Roots(ctx context.Context) (json.RawMessage, error) {
 	}
 	res, err := c.x.session.ListRoots(ctx, nil)
 	if err != nil {
-		return nil, fmt.Errorf("asking the client for its roots: %w", err)
+		return nil, fmt.Errorf("asking the client for its roots: %w", departed(err))
 	}
 	return json.Marshal(res)
 }
 
 func (c *session) Log(_ context.Context, level, logger string, data any) {
 	c.d.note(level, logger, data)
+}
+
+// departed says of a client that left that it did.
+func departed(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, mcp.ErrConnectionClosed) {
+		return errEnded
+	}
+	return err
 }
 
 var (

@@ -403,3 +403,23 @@ func TestLog(t *testing.T) {
 	}
 	c.next()
 }
+
+// Of a client that leaves while it is asked, a tool learns that it has left.
+func TestAskWhoLeaves(t *testing.T) {
+	heard := make(chan error, 1)
+	asks := named("asks", func(ctx context.Context, _ tools.Call) (tools.Result, error) {
+		caller, _ := server.CallerFrom(ctx)
+		_, err := caller.Elicit(context.WithoutCancel(ctx), "Your name?", json.RawMessage(nameForm))
+		heard <- err
+		return tools.Result{}, err
+	})
+	c := dial(t, serverOf(t, server.Config{Budgets: server.Budgets{Grace: time.Millisecond}}, asks))
+	c.hello("2025-11-25", canAll)
+	if q := c.ask(legacyLine("1", "tools/call", `"name":"asks"`)); q.Method != "elicitation/create" {
+		t.Fatal(q.line)
+	}
+	c.in.Close()
+	if err := <-heard; err == nil || err.Error() != "asking the client for input: the connection has ended" {
+		t.Errorf("got %v", err)
+	}
+}

@@ -244,3 +244,16 @@ func TestAToolsDeadlineIsNotTheTasks(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// A task that was stopped says so, and what stopped it where that is more.
+func TestStoppedText(t *testing.T) {
+	for want, cause := range map[string]error{
+		"the task was stopped (cancelled)":               context.Canceled,
+		"the task was stopped: the day ends (cancelled)": errors.New("the day ends"),
+	} {
+		err := &agent.TaskError{Reason: agent.ReasonCancelled, Detail: "the task was stopped", Err: cause}
+		if err.Error() != want || !errors.Is(err, cause) {
+			t.Errorf("got %q, want %q", err, want)
+		}
+	}
+}

@@ -37,7 +37,7 @@ type TaskError struct {
 // Error returns the detail, the cause and the reason in one line.
 func (e *TaskError) Error() string {
 	s := e.Detail
-	if e.Err != nil {
+	if e.Err != nil && e.Err != context.Canceled { //nolint:errorlint // which alone says no more than the reason
 		s += ": " + e.Err.Error()
 	}
 	return s + " (" + string(e.Reason) + ")"
