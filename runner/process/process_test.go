@@ -313,6 +313,25 @@ func TestAsyncTasksFailAndStopLikeOthers(t *testing.T) {
 	})
 }
 
+// A run that is stopped says how far it has come, and why where that is said.
+func TestStoppedText(t *testing.T) {
+	for want, cause := range map[string]error{
+		`running crew "Crew": stopped with 0 of 1 tasks completed`:              nil,
+		`running crew "Crew": stopped with 0 of 1 tasks completed: it is night`: errors.New("it is night"),
+	} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		c := crewOf("a")
+		c.Name.V = "Crew"
+		_, err := process.Run(ctx, process.Plan{Crew: c, Runner: &worker{do: map[string]doing{"a": func(context.Context, process.TaskInput) (process.Answer, error) {
+			cancel(cause)
+			return process.Answer{}, context.Cause(ctx)
+		}}}})
+		if err == nil || err.Error() != want || !errors.Is(err, context.Cause(ctx)) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
 func TestPlansThatCannotRun(t *testing.T) {
 	w := &worker{}
 	anarchic := crewOf("a")

@@ -132,7 +132,7 @@ func (r *run) result(ctx context.Context, cause error) (*Result, error) {
 	}
 	switch {
 	case len(failure.Unfinished) > 0 && ctx.Err() != nil:
-		return res, fmt.Errorf("running crew %q: stopped with %d of %d tasks completed: %w", name, done, len(r.slots), context.Cause(ctx))
+		return res, fmt.Errorf("running crew %q: stopped with %d of %d tasks completed%w", name, done, len(r.slots), because{context.Cause(ctx)})
 	case cause != nil || len(failure.Failed)+len(failure.Unfinished) > 0:
 		return res, failure
 	}
@@ -151,3 +151,15 @@ func (r *run) stopped(ctx context.Context, err error) error {
 	}
 	return nil
 }
+
+// because ends a sentence with a cause, unless it says no more than the sentence.
+type because struct{ cause error }
+
+func (b because) Error() string {
+	if b.cause == context.Canceled { //nolint:errorlint // a cause that wraps it says more
+		return ""
+	}
+	return ": " + b.cause.Error()
+}
+
+func (b because) Unwrap() error { return b.cause }
