@@ -33,7 +33,9 @@ func doctorCommand(c *console) *cli.Command {
 				return err
 			}
 			var d diagnosis
-			d.examine(ctx, c, anchor)
+			if err := d.examine(ctx, c, anchor); err != nil {
+				return err
+			}
 			if err := ctx.Context.Err(); err != nil {
 				return err
 			}
@@ -64,12 +66,15 @@ func (d *diagnosis) add(check, status, format string, args ...any) {
 }
 
 // examine checks one thing after another for as long as the next can be judged
-// without the last.
-func (d *diagnosis) examine(ctx *cli.Context, c *console, anchor string) {
+// without the last. The error is a command line that can't be meant, which is no finding.
+func (d *diagnosis) examine(ctx *cli.Context, c *console, anchor string) error {
 	s, err := newSession(ctx, c, anchor)
+	if errors.As(err, new(usageError)) {
+		return err
+	}
 	if err != nil {
 		d.problems("settings", err)
-		return
+		return nil
 	}
 	if s.settings.Path == "" {
 		d.add("settings", doubt, "no settings file; defaults and CREWHOST_* variables alone. crewhost init writes one")
@@ -83,10 +88,13 @@ func (d *diagnosis) examine(ctx *cli.Context, c *console, anchor string) {
 
 	s.progress.w = io.Discard // each line is a finding below
 	host, err := s.open(ctx)
+	if errors.As(err, new(usageError)) {
+		return err
+	}
 	if err != nil {
 		d.servers(inOrder(s.progress.reports(), s.settings.MCP.Servers))
 		d.problems("host", err)
-		return
+		return nil
 	}
 	defer func() {
 		if err := host.Close(); err != nil {
@@ -113,6 +121,7 @@ func (d *diagnosis) examine(ctx *cli.Context, c *console, anchor string) {
 	}
 	d.servers(host.Servers())
 	d.add("tools", fine, "%s", count(len(host.Tools()), "tool"))
+	return nil
 }
 
 // inOrder sorts reports, which came as servers were done, as the settings have

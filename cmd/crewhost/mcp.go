@@ -29,7 +29,7 @@ func mcpCommand(c *console) *cli.Command {
 				Usage:     "list the tools that the servers brought",
 				ArgsUsage: "[SERVER…]",
 				Flags:     append(hostFlags(), formatFlagOf("text", "json")),
-				Action:    func(ctx *cli.Context) error { return withHost(ctx, c, "", mcpTools) },
+				Action:    func(ctx *cli.Context) error { return withHostOf(ctx, c, "", known(ctx), mcpTools) },
 			},
 			{
 				Name:      "call",
@@ -123,6 +123,28 @@ func mcpTools(ctx *cli.Context, host *runner.Host, out *output) error {
 	return table.Flush()
 }
 
+// known refuses the names of servers that the settings do not have, before any
+// server is started.
+func known(ctx *cli.Context) func(*config.Settings) error {
+	return func(settings *config.Settings) error {
+		var names []string
+		for _, s := range settings.MCP.Servers {
+			names = append(names, s.Name)
+		}
+		for _, name := range ctx.Args().Slice() {
+			if slices.Contains(names, name) {
+				continue
+			}
+			hint := ""
+			if near := strict.Nearest(name, names); near != "" {
+				hint = fmt.Sprintf(" (did you mean %q?)", near)
+			}
+			return usagef("the settings have no MCP server %q%s", name, hint)
+		}
+		return nil
+	}
+}
+
 // connected refuses the names of servers that are not there.
 func connected(host *runner.Host, names []string) error {
 	reports := host.Servers()
@@ -198,10 +220,8 @@ func pingServers(ctx *cli.Context, c *console) error {
 	names := ctx.Args().Slice()
 	named := func(settings *config.Settings) error {
 		servers := &settings.MCP.Servers
-		for _, name := range names {
-			if !slices.ContainsFunc(*servers, func(s config.Server) bool { return s.Name == name }) {
-				return usagef("the settings have no MCP server %q", name)
-			}
+		if err := known(ctx)(settings); err != nil {
+			return err
 		}
 		if len(names) > 0 {
 			*servers = slices.DeleteFunc(*servers, func(s config.Server) bool { return !slices.Contains(names, s.Name) })

@@ -25,12 +25,12 @@ func resourcesCommand(c *console) *cli.Command {
 			&cli.StringFlag{Name: "read", Usage: "print the resource `URI` of the one SERVER named"}),
 		Action: func(ctx *cli.Context) error {
 			if !ctx.IsSet("read") {
-				return withHost(ctx, c, "", listResources)
+				return withHostOf(ctx, c, "", known(ctx), listResources)
 			}
 			if ctx.NArg() != 1 || ctx.String("read") == "" {
 				return usagef("mcp resources: --read takes one server and a URI: crewhost mcp resources SERVER --read URI")
 			}
-			return withHost(ctx, c, "", readResource)
+			return withHostOf(ctx, c, "", known(ctx), readResource)
 		},
 	}
 }
@@ -48,7 +48,7 @@ func promptsCommand(c *console) *cli.Command {
 				if ctx.IsSet("args") {
 					return usagef("mcp prompts: --args is for --get")
 				}
-				return withHost(ctx, c, "", listPrompts)
+				return withHostOf(ctx, c, "", known(ctx), listPrompts)
 			}
 			if ctx.NArg() != 1 || ctx.String("get") == "" {
 				return usagef("mcp prompts: --get takes one server and a name: crewhost mcp prompts SERVER --get NAME")
@@ -57,7 +57,7 @@ func promptsCommand(c *console) *cli.Command {
 			if text := ctx.String("args"); text != "" && json.Unmarshal([]byte(text), &arguments) != nil {
 				return usagef("mcp prompts: --args is not a JSON object of texts: %s", text)
 			}
-			return withHost(ctx, c, "", func(ctx *cli.Context, host *runner.Host, out *output) error {
+			return withHostOf(ctx, c, "", known(ctx), func(ctx *cli.Context, host *runner.Host, out *output) error {
 				return getPrompt(ctx, host, out, arguments)
 			})
 		},
