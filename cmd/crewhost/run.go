@@ -115,8 +115,8 @@ func runCrew(ctx *cli.Context, c *console, w *watch) (err error) {
 		w.output(result, err)
 		return err
 	}
-	if printErr := out.run(result, err); err == nil {
-		err = printErr
+	if printErr := out.run(result, err); err == nil && printErr != nil {
+		err = &runner.RunError{Err: printErr} // nobody has got what it came to
 	}
 	return err
 }
