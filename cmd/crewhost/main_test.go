@@ -28,6 +28,8 @@ func TestMain(m *testing.M) {
 		main()
 		os.Exit(exitOK)
 	}
+	// Under the race detector each program would sleep for a second before it ends.
+	_ = os.Setenv("GORACE", noSleepAtExit)
 	testscript.Main(m, map[string]func(){
 		"crewhost": main,
 		"mcpserver": func() {
@@ -51,6 +53,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
+const noSleepAtExit = "atexit_sleep_ms=0"
+
 // visit is somebody who agrees to everything: it goes where it is sent.
 func visit() {
 	resp, err := http.Get(os.Args[1])
@@ -73,6 +77,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, ".config"))
 			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, ".state"))
 			env.Setenv("CONFIG", filepath.Join(env.WorkDir, ".config"))
+			env.Setenv("GORACE", noSleepAtExit)
 			handler, err := mcptest.Handler("-tools", "echo")
 			if err != nil {
 				return err
