@@ -41,6 +41,9 @@ const approvalSchema = `{
   "required": ["allow"]
 }`
 
+// cancelled is what a form comes back with that was closed without a choice.
+const cancelled = "cancel"
+
 // Approve implements [permission.Approver].
 func (p ClientPerson) Approve(ctx context.Context, r permission.Request, d permission.Decision) (permission.Answer, error) {
 	who, from := "This call", ""
@@ -57,6 +60,9 @@ func (p ClientPerson) Approve(ctx context.Context, r permission.Request, d permi
 		return permission.Answer{Allow: p.Headless == permission.Allow, Unasked: true, Reason: "the client can't be asked"}, nil
 	case err != nil:
 		return permission.Answer{}, err
+	}
+	if answer.Action == cancelled {
+		return permission.Answer{Unasked: true, Reason: "the client's person put the question away"}, nil
 	}
 	allow, _ := answer.Content["allow"].(bool)
 	reason, _ := answer.Content["reason"].(string)
@@ -97,8 +103,8 @@ func (p ClientPerson) Ask(ctx context.Context, q builtin.Question) (builtin.Answ
 	switch {
 	case q.Kind == builtin.KindApproval && answer.Action == "accept" && said == true:
 		return builtin.Answer{Text: "yes"}, nil
-	case q.Kind == builtin.KindApproval:
-		return builtin.Answer{Text: "no"}, nil
+	case q.Kind == builtin.KindApproval: // a form that was put away has no answer
+		return builtin.Answer{Text: "no", Unasked: answer.Action == cancelled}, nil
 	case answer.Action != "accept": // no answer at all would be the default
 		return builtin.Answer{}, errors.New("the person declined to answer")
 	}

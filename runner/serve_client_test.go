@@ -75,6 +75,39 @@ tasks: { only: { description: Ask, expectedOutput: A word, agent: one } }
 	}
 }
 
+// A client's person who puts an approval away has not answered: a task with humanInput
+// is not done by that. A no is an answer.
+func TestApprovalPutAway(t *testing.T) {
+	asks := with(modelFunc(func(r llm.Request) *llm.Response {
+		for _, m := range r.Messages {
+			if m.Role == llm.RoleTool {
+				return answer("It is " + m.Text())
+			}
+		}
+		return calls(llm.ToolCall{ID: "1", Name: "human_input", Arguments: `{"prompt":"May it go out?","input_type":"approval"}`})
+	}))
+	files := map[string]string{"crewhost.yaml": servesCrew, "crew.yaml": `
+name: Harbour log
+goal: Ask
+agents: { one: { role: One, goal: Answer, tools: [human_input] } }
+tasks: { only: { description: Ask, expectedOutput: A word, agent: one, humanInput: true } }
+`}
+	for _, era := range eras {
+		t.Run(era, func(t *testing.T) {
+			inner := open(t, files, asks, func(c *runner.Config) { c.Asker = runner.ClientPerson{} })
+			person := &asked{action: mcp.Decline}
+			outer := behind(t, inner.listen(t), era, func(c *runner.Config) { c.Respondent = person })
+			if got, failed := said(t, outer, "harbour_log", `{}`); failed || got != "It is rejected" {
+				t.Errorf("a no: %s", got)
+			}
+			person.action = mcp.Cancel
+			if got, failed := said(t, outer, "harbour_log", `{}`); !failed || !strings.Contains(got, "no person has answered human_input") {
+				t.Errorf("put away: %s", got)
+			}
+		})
+	}
+}
+
 // R3: the client's person approves calls where the operator says so, and where the
 // client can't be asked the headless answer holds.
 func TestClientApproves(t *testing.T) {
