@@ -22,7 +22,7 @@ import (
 // itself (its guard included), and MCP servers for it to start.
 func TestMain(m *testing.M) {
 	if mcptest.IsServer() {
-		os.Exit(mcptest.Main())
+		end(mcptest.Main())
 	}
 	if len(os.Args) == 2 && os.Args[1] == guardArgument {
 		main()
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 		"crewhost": main,
 		"mcpserver": func() {
 			os.Args = slices.Insert(os.Args, 1, "mcptest-server")
-			os.Exit(mcptest.Main())
+			end(mcptest.Main())
 		},
 		// A library that prints where only the protocol may.
 		"prints": func() {

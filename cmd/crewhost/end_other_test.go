@@ -1,0 +1,7 @@
+//go:build !linux
+
+package main
+
+import "os"
+
+func end(status int) { os.Exit(status) }
