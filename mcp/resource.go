@@ -186,6 +186,21 @@ func (all *Sessions) session(server string) (*session, error) {
 	return nil, &tools.Error{Code: tools.CodeTransportFailed, Server: server, Detail: "the settings declare no such MCP server"}
 }
 
+// Offers reports what a server says that it has besides tools. It has neither where
+// it is not connected.
+func (all *Sessions) Offers(server string) (resources, prompts bool) {
+	s, err := all.session(server)
+	if err != nil {
+		return false, false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conn == nil {
+		return false, false
+	}
+	return offers(s.conn.client, methodListResources), offers(s.conn.client, methodListPrompts)
+}
+
 // offersResources reports whether the server is connected and has resources.
 func (s *session) offersResources() bool {
 	if s.current().State != StateConnected {

@@ -83,6 +83,7 @@ func (h *Host) Surface(ctx context.Context, cfg ServeConfig) (*Surface, error) {
 		prompts.collisions(ctx, fail)
 		config.Prompts = prompts.passed()
 	}
+	s.idleOffers()
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -148,6 +149,20 @@ func (s *Surface) selection(fail func(pos strict.Pos, code, message, hint string
 	}
 	// What is wrong with a rule has been said.
 	s.selects, _ = permission.New(permission.Config{Default: permission.Deny, Allow: rules})
+}
+
+// idleOffers warns where a server that is connected has nothing of what is to be
+// passed on.
+func (s *Surface) idleOffers() {
+	judge := func(what string, list []config.Offer, has func(resources, prompts bool) bool) {
+		for _, o := range list {
+			if len(offering(s.host, []config.Offer{o})) > 0 && !has(s.host.servers.Offers(o.Server)) {
+				s.warn(o.Pos, fmt.Sprintf("MCP server %q has no %s", o.Server, what))
+			}
+		}
+	}
+	judge("resources", s.cfg.Served.Resources, func(resources, _ bool) bool { return resources })
+	judge("prompts", s.cfg.Served.Prompts, func(_, prompts bool) bool { return prompts })
 }
 
 func (s *Surface) warn(pos strict.Pos, message string) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -531,6 +532,29 @@ permissions: { allow: [json_tool] }
 	}
 	if got := s.Warnings(); len(got) != 1 || !strings.Contains(got[0], `the pattern "nothing_*" fits no tool`) {
 		t.Errorf("warnings %q", got)
+	}
+}
+
+// What is to be passed on of a server that has nothing of the kind is a warning.
+func TestIdleOffers(t *testing.T) {
+	r := open(t, map[string]string{"crewhost.yaml": `
+mcp:
+  servers:
+    bare: { command: "${SERVER}", args: [mcptest-server, standard, -tools, echo] }
+    full: { command: "${SERVER}", args: [mcptest-server, standard, -tools, count, -contents] }
+    gone: { command: no-such-command }
+  served: { demo: { resources: [bare, full, gone], prompts: [bare/x, full] } }
+`})
+	var got []string
+	for _, w := range r.surface(t).Warnings() {
+		got = append(got, strings.TrimPrefix(w, r.dir+string(filepath.Separator)))
+	}
+	want := []string{
+		`crewhost.yaml:7:33: MCP server "bare" has no resources`,
+		`crewhost.yaml:7:62: MCP server "bare" has no prompts`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
 
