@@ -104,7 +104,7 @@ func (l *loader) llm(x *expander, doc llmDocument) LLM {
 		switch {
 		case strings.EqualFold(e.Key, DefaultProfile):
 			x.d.Fail(e.KeyPos, CodeName, "the profile id "+strict.Quote(e.Key)+" means the section llm itself", "give it another id")
-		case !serverName.MatchString(e.Key):
+		case !named(serverName, e.Key, 64):
 			x.d.Fail(e.KeyPos, CodeName, "the profile id "+strict.Quote(e.Key)+" is not valid", nameRule)
 		case e.V.Kind == strict.Null || e.V.Kind == strict.Map && len(e.V.Entries) == 0:
 			x.d.Fail(e.KeyPos, strict.CodeMissing, where+" sets nothing", "a profile stands alone, and takes nothing from llm")

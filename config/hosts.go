@@ -12,7 +12,14 @@ import (
 )
 
 // hostName is a name that stands for itself: no pattern, no scheme, no path.
-var hostName = regexp.MustCompile(`^[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?$`)
+var hostName = regexp.MustCompile(`^[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?$`)
+
+// named reports whether s has the form of a name and no more than max bytes. The
+// length is no part of the form: compiling hundreds of repetitions would cost each
+// start of the program more than anything else here.
+func named(form *regexp.Regexp, s string, max int) bool {
+	return len(s) <= max && form.MatchString(s)
+}
 
 // hosts reads the list of allowed hosts; nil where there is none (W4).
 func hosts(d *strict.Decoder, list *[]strict.At[word]) []string {
@@ -48,7 +55,7 @@ func allowedHost(text string) (string, bool) {
 	switch host = strings.TrimSuffix(host, "."); {
 	case err == nil:
 		host = addr.String()
-	case !hostName.MatchString(host):
+	case !named(hostName, host, 253):
 		return "", false
 	}
 	if port != "" {

@@ -184,8 +184,8 @@ func (i *issuerDocument) UnmarshalNode(d *strict.Decoder, n *strict.Node) {
 
 // handleName is what a surface may be called (I1), and toolName a tool.
 var (
-	handleName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$`)
-	toolName   = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+	handleName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
+	toolName   = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 )
 
 const (
@@ -201,7 +201,7 @@ const DefaultServedPath = "/mcp"
 func (l *loader) served(x *expander, list []strict.Named[servedDocument], servers []strict.Named[serverDocument]) []Served {
 	var all []Served
 	for i, e := range list {
-		if !handleName.MatchString(e.Key) {
+		if !named(handleName, e.Key, 128) {
 			x.d.Fail(e.KeyPos, CodeName, "the handle "+strict.Quote(e.Key)+" is not valid", handleRule)
 		}
 		for _, before := range list[:i] {
@@ -227,7 +227,7 @@ func (l *loader) surface(x *expander, e strict.Named[servedDocument], servers []
 		if c.Path.V == "" {
 			continue
 		}
-		if c.Name.V != "" && !toolName.MatchString(string(c.Name.V)) {
+		if c.Name.V != "" && !named(toolName, string(c.Name.V), 64) {
 			x.d.Fail(c.Name.Pos, CodeName, where+".crews."+strconv.Itoa(i)+".name: "+strict.Quote(string(c.Name.V))+" is not the name of a tool", toolRule)
 		}
 		s.Crews = append(s.Crews, ServedCrew{Path: l.absolute(string(c.Path.V), c.Path.Pos), Name: string(c.Name.V), Pos: c.Path.Pos})
@@ -299,7 +299,7 @@ func (l *loader) servedHTTP(x *expander, doc *servedHTTPDocument, where string) 
 	}
 	for _, t := range doc.Tokens {
 		at := where + ".tokens." + shown(t.Key)
-		if !serverName.MatchString(t.Key) {
+		if !named(serverName, t.Key, 64) {
 			d.Fail(t.KeyPos, CodeName, where+".tokens: the name "+strict.Quote(t.Key)+" is not valid", nameRule)
 		}
 		if !t.V.Set {

@@ -88,7 +88,7 @@ func (s *samplingDocument) UnmarshalNode(d *strict.Decoder, n *strict.Node) {
 
 // serverName is what a server may be called: its name stands in permission
 // rules and in names of tools.
-var serverName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
+var serverName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
 
 const nameRule = "letters, digits, _ . and -, at most 64, the first a letter or digit"
 
@@ -115,7 +115,7 @@ func (l *loader) server(x *expander, e strict.Named[serverDocument], section MCP
 	fail := func(pos strict.Pos, code, message, hint string) {
 		d.Fail(pos, code, "the server "+strict.Quote(e.Key)+": "+message, hint)
 	}
-	if !serverName.MatchString(e.Key) {
+	if !named(serverName, e.Key, 64) {
 		d.Fail(e.KeyPos, CodeName, "the server name "+strict.Quote(e.Key)+" is not valid", nameRule)
 	}
 	if doc.Enabled != nil && doc.Disabled != nil && *doc.Enabled == *doc.Disabled {
