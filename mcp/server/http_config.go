@@ -58,7 +58,7 @@ const minToken = 16
 
 var (
 	tokenPattern = regexp.MustCompile(`^[A-Za-z0-9._~+/-]+=*$`) // RFC 6750, b64token
-	namePattern  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$`)
+	namePattern  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
 )
 
 // NewToken returns a token. What is wrong with it, [HTTPConfig.Check] says.
@@ -167,7 +167,7 @@ func (c HTTPConfig) Check() error {
 	names := map[string]bool{}
 	for i, t := range c.Tokens {
 		switch {
-		case !namePattern.MatchString(t.Name):
+		case len(t.Name) > maxName || !namePattern.MatchString(t.Name):
 			wrong("token %d: the name %q is not letters, digits, dots, dashes and underscores, at most 128", i+1, t.Name)
 		case names[t.Name]:
 			wrong("token %q: there are two of that name", t.Name)

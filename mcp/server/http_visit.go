@@ -57,13 +57,16 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.record(ctx, x.reply.end())
 }
 
+// maxName bounds, in bytes, the names of tokens and of requests.
+const maxName = 128
+
 // saneRequestID is what may be taken over into a log.
-var saneRequestID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/+=-]{0,127}$`)
+var saneRequestID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/+=-]*$`)
 
 // name gives the request its id: the client's, where it has one that is fit.
 func (x *visit) name(answer http.Header) {
 	x.id = x.r.Header.Get(headerRequestID)
-	if !saneRequestID.MatchString(x.id) {
+	if len(x.id) > maxName || !saneRequestID.MatchString(x.id) {
 		x.id = rand.Text()
 		x.r.Header.Set(headerRequestID, x.id) // where [withRequestID] finds it
 	}
