@@ -139,7 +139,6 @@ func (h *HTTP) Serve(ctx context.Context) error {
 // Close gives the port back, where Serve was never called.
 func (h *HTTP) Close() error { return h.listener.Close() }
 
-// loadTLS reads a certificate and its key. Its errors name the file at fault.
 // CheckTLS reports what keeps the certificate and its key from being used, if any
 // are given.
 func (c HTTPConfig) CheckTLS() error {
@@ -150,6 +149,7 @@ func (c HTTPConfig) CheckTLS() error {
 	return err
 }
 
+// loadTLS reads a certificate and its key. Its errors name the file at fault.
 func loadTLS(certFile, keyFile string) (*tls.Config, error) {
 	cert, err := os.ReadFile(certFile)
 	if err != nil {
