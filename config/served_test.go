@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -183,5 +184,30 @@ environment variable CREWHOST_MCP_SUBSCRIBED_URIS: mcp.serving.subscribed_uris: 
 environment variable CREWHOST_MCP_SUBSCRIBERS: mcp.serving.subscribers must be at least 1, not 0 [bad-value]`
 	if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Names are as long as is said of them, and no longer (I1).
+func TestLengthsOfNames(t *testing.T) {
+	for settings, want := range map[string]string{
+		"mcp: {served: {HANDLE: {tools: [a]}}}":                       "handle",
+		"mcp: {servers: {SERVER: {command: x}}}":                      "server",
+		"mcp: {served: {a: {crews: [{path: c.yaml, name: TOOL}]}}}":   "name",
+		"mcp: {allowed_hosts: [HOST], servers: {a: {command: x}}}":    "host",
+		"llm: {provider: echo, profiles: {SERVER: {provider: echo}}}": "profile",
+	} {
+		for extra, good := range map[int]bool{0: true, 1: false} {
+			text := strings.NewReplacer(
+				"HANDLE", strings.Repeat("h", 128+extra), "SERVER", strings.Repeat("s", 64+extra),
+				"TOOL", strings.Repeat("t", 64+extra), "HOST", strings.Repeat("o", 253+extra),
+			).Replace(settings)
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, "crewhost.yaml"), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Load(Source{CrewDir: dir}); (err == nil) != good {
+				t.Errorf("%s, %d over: %v (about a %s)", settings, extra, err, want)
+			}
+		}
 	}
 }

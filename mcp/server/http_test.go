@@ -508,6 +508,12 @@ func TestHTTPLog(t *testing.T) {
 	if who := <-w.callers; who != "dev" {
 		t.Errorf("the tool was called by %q", who)
 	}
+	for n, kept := range map[int]bool{128: true, 129: false} {
+		id := strings.Repeat("r", n)
+		if g := w.ask("tools/list", "", "Authorization", "Bearer 0123456789abcdef-dev", "X-Request-Id", id); (g.header.Get("X-Request-Id") == id) != kept {
+			t.Errorf("an id of %d bytes became %q", n, g.header.Get("X-Request-Id"))
+		}
+	}
 	session := w.begin("Authorization", "Bearer 0123456789abcdef-ci")
 	g = w.send(http.MethodPost, `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"whoami"}}`, "Mcp-Session-Id", session, "Authorization", "bearer 0123456789abcdef-ci", "X-Request-Id", "two\twords")
 	if g.status != http.StatusOK || g.header.Get("X-Request-Id") == "" || strings.Contains(g.header.Get("X-Request-Id"), "words") {
