@@ -34,6 +34,9 @@ type visit struct {
 	who   identity
 	until time.Time // when who is not to be believed any more; zero: never
 	msg   message
+
+	to    http.Handler // of the SDK, which answers r once it is judged; nil: answered
+	after []func()     // what is given back at the end, the last first
 }
 
 // ServeHTTP answers one request.
@@ -49,12 +52,25 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// Also what nobody wants to read is read, before the answer goes out.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(h.cfg.ReadTimeout)) // in tests there is no connection
 	x := &visit{Handler: h, r: r, reply: newReply(w, h.cfg.WriteTimeout, &h.outbox), began: time.Now()}
+	defer x.leave()
 	x.name(w.Header())
 	ctx := context.WithValue(r.Context(), requestIDKey{}, x.id)
 	if x.allowed(w.Header()) {
 		x.serve(ctx)
 	}
+	if x.to != nil {
+		// From here and not from where it was judged: the SDK's decoder goes deep, and
+		// on top of all that the stack of a connection would have to grow each time.
+		x.to.ServeHTTP(x.reply, x.r)
+	}
 	x.record(ctx, x.reply.end())
+}
+
+// leave gives back what the visit held.
+func (x *visit) leave() {
+	for _, give := range slices.Backward(x.after) {
+		give()
+	}
 }
 
 // maxName bounds, in bytes, the names of tokens and of requests.
@@ -234,7 +250,7 @@ func (x *visit) post(ctx context.Context, modern bool, unspoken *refusal) {
 		return
 	}
 	body, release, refused := x.room.read(x.r, x.budgets.RequestBytes)
-	defer release()
+	x.after = append(x.after, release)
 	if refused == nil {
 		x.hasRead()
 		x.msg, refused = x.server.readMessage(body)
@@ -268,8 +284,15 @@ func notAcceptable(types string) *refusal {
 	return &refusal{status: http.StatusNotAcceptable, code: jsonrpc.CodeInvalidRequest, message: "Accept must allow " + types}
 }
 
-// forward has the SDK answer what has been read.
+// forward has the SDK answer what has been read, and returns when it has.
 func (x *visit) forward(ctx context.Context, to http.Handler) {
+	x.hand(ctx, to)
+	x.to.ServeHTTP(x.reply, x.r)
+	x.to = nil
+}
+
+// hand has the SDK answer what has been read, once the visit is judged.
+func (x *visit) hand(ctx context.Context, to http.Handler) {
 	ctx = context.WithValue(ctx, identityKey{}, x.who)
 	ctx = context.WithValue(ctx, homeKey{}, &x.home)
 	r := x.r.WithContext(ctx)
@@ -281,7 +304,7 @@ func (x *visit) forward(ctx context.Context, to http.Handler) {
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(x.msg.body)), int64(len(x.msg.body))
 	}
 	r.Header.Set("Accept", "application/json, "+eventStream) // judged before
-	to.ServeHTTP(x.reply, r)
+	x.to, x.r = to, r
 }
 
 // accepted says that a message came, and that nothing more will be said of it.
@@ -301,7 +324,7 @@ func (x *visit) postModern(ctx context.Context) {
 		x.stream(ctx, x.modern)
 	default:
 		x.reply.live(x.budgets.Keepalive)
-		x.forward(ctx, x.modern)
+		x.hand(ctx, x.modern)
 	}
 }
 
@@ -339,7 +362,7 @@ func (x *visit) postLegacy(ctx context.Context) {
 	one, done := x.sessions.use(id, x.who)
 	switch {
 	case one != nil:
-		defer done()
+		x.after = append(x.after, done)
 	case initialize:
 		x.r.Header.Del(headerSession) // of a session that has ended (K83)
 	default:
@@ -359,7 +382,7 @@ func (x *visit) postLegacy(ctx context.Context) {
 		x.refuse(full(x.server))
 	default:
 		x.reply.live(x.budgets.Keepalive)
-		x.forward(ctx, x.legacy)
+		x.hand(ctx, x.legacy)
 	}
 }
 
