@@ -414,6 +414,7 @@ func TestKeepalive(t *testing.T) {
 			l.connected()
 			l.until("a", mcp.StateConnected)
 			before := text(l.call("pid", ""))
+			l.call("relist", `{"list":`+changingTools+`}`) // its list is read while it is frozen
 			l.call("freeze", "")
 			l.until("a", mcp.StateFaulted)
 			l.until("a", mcp.StateConnected)

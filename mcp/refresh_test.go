@@ -65,8 +65,20 @@ func TestListChangedStandard(t *testing.T) {
 			t.Parallel()
 			r := start(t, settings(server)).connected()
 			// The stream for a legacy server's own messages is there a little later.
+			// Calls without a pause would put the server's notification off for ever.
+			changed := make(chan struct{}, 1)
+			defer r.reg.Watch(func() {
+				select {
+				case changed <- struct{}{}:
+				default:
+				}
+			})()
 			eventually(t, func() bool {
 				r.call("add", `{"name":"new"}`)
+				select {
+				case <-changed:
+				case <-time.After(500 * time.Millisecond):
+				}
 				_, ok := r.reg.Lookup("new")
 				return ok
 			})

@@ -56,6 +56,7 @@ type session struct {
 	closing    bool
 	stop       context.CancelFunc              // of tend
 	running    map[int]context.CancelCauseFunc // of calls
+	keeping    int                             // of running, those that keep the connection up
 	calls      int
 
 	close    sync.Once

@@ -132,7 +132,13 @@ func (s *session) beginOn(ctx context.Context) (context.Context, func(), error) 
 		return nil, nil, s.wrap(tools.CodeTransportClosed, errSessionClosed.Error(), nil)
 	}
 	ctx, end := s.enlist(ctx)
-	return ctx, end, nil
+	s.keeping++
+	return ctx, func() {
+		end()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.keeping--
+	}, nil
 }
 
 // enlist makes ctx end with the session. The caller holds mu.

@@ -58,6 +58,8 @@ func (s *session) tend(ctx context.Context) {
 
 // attend looks after one connection, until it is lost or ctx ends.
 func (s *session) attend(ctx context.Context, conn *connection) {
+	var refreshing sync.WaitGroup
+	defer refreshing.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var beat <-chan time.Time
@@ -67,9 +69,14 @@ func (s *session) attend(ctx context.Context, conn *connection) {
 		beat = ticker.C
 	}
 	var due <-chan time.Time
+	var refreshed chan bool // of a refresh that runs
 	var pace pace
 	missed := 0
 	for {
+		stale := conn.stale
+		if refreshed != nil {
+			stale = nil // what changes during a refresh is for the next one
+		}
 		select {
 		case <-ctx.Done():
 			return
@@ -77,13 +84,17 @@ func (s *session) attend(ctx context.Context, conn *connection) {
 			return
 		case <-conn.down:
 			return
-		case <-conn.stale:
+		case <-stale:
 			if due == nil {
 				due = time.After(pace.wait(time.Now()))
 			}
 		case <-due:
-			due = nil
-			same := s.refresh(ctx, conn)
+			// Beside this loop: a server that does not answer is asked for signs of
+			// life all the while.
+			due, refreshed = nil, make(chan bool, 1)
+			refreshing.Go(func() { refreshed <- s.refresh(ctx, conn) })
+		case same := <-refreshed:
+			refreshed = nil
 			pace.refreshed(time.Now(), same)
 		case <-beat:
 			if missed = s.missed(ctx, conn, missed); missed == missedPings {
@@ -121,7 +132,7 @@ func (p *pace) refreshed(now time.Time, same bool) {
 // is a sign of life, also one that refuses.
 func (s *session) missed(ctx context.Context, conn *connection, before int) int {
 	s.mu.Lock()
-	busy := len(s.running) > 0
+	busy := len(s.running) > s.keeping
 	s.mu.Unlock()
 	if busy {
 		return before
