@@ -306,11 +306,12 @@ func TestServedCrewRuns(t *testing.T) {
 			}
 			cancel()
 			<-m.stopped
-			for range 2 { // the two that go on ask once more
-				m.leave <- struct{}{}
-				<-m.arrived
-			}
-			for range 2 {
+			running.Go(func() {
+				for range 2 { // the two that go on ask once more, whichever is first
+					<-m.arrived
+				}
+			})
+			for range 4 {
 				m.leave <- struct{}{}
 			}
 			running.Wait()
