@@ -67,15 +67,11 @@ func memoryStore(memory func(context.Context) Memory) tool {
 		params: []string{"text", "key"},
 		run: func(ctx context.Context, call tools.Call, args *arguments) (tools.Result, error) {
 			text, key := args.need("text"), args.text("key", "")
-			if utf8.RuneCountInString(text) > maxNote {
-				args.note("the argument %q is longer than %d characters", "text", maxNote)
-			}
+			args.within("text", text, maxNote)
 			if args.has("text") && strings.TrimSpace(text) == "" {
 				args.note("the argument %q is blank", "text")
 			}
-			if utf8.RuneCountInString(key) > maxKey {
-				args.note("the argument %q is longer than %d characters", "key", maxKey)
-			}
+			args.within("key", key, maxKey)
 			if res, bad := args.fault(); bad {
 				return res, nil
 			}
@@ -190,10 +186,15 @@ func of[T any](ctx context.Context, f func(context.Context) T) (t T) {
 // question takes a text to look for.
 func (a *arguments) question(name string) string {
 	q := a.need(name)
-	if utf8.RuneCountInString(q) > maxQuestion {
-		a.note("the argument %q is longer than %d characters", name, maxQuestion)
-	}
+	a.within(name, q, maxQuestion)
 	return q
+}
+
+// within notes a text of more than max characters.
+func (a *arguments) within(name, text string, max int) {
+	if utf8.RuneCountInString(text) > max {
+		a.note("the argument %q is longer than %d characters", name, max)
+	}
 }
 
 // passages is the result of a search: each passage with a number, its place and an
