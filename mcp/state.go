@@ -98,7 +98,7 @@ func (s *session) begin(ctx context.Context) (context.Context, *connection, func
 		case s.closing:
 			return ctx, nil, nil, s.wrap(tools.CodeTransportClosed, errSessionClosed.Error(), nil)
 		case s.report.State == StateConnected:
-			ctx, end := s.enlist(ctx)
+			ctx, end := s.enlist(ctx, 0)
 			return ctx, s.conn, end, nil
 		case !s.recovering && s.report.Err == nil:
 			return ctx, nil, nil, s.wrap(tools.CodeTransportFailed, "it is not connected", nil)
@@ -131,26 +131,23 @@ func (s *session) beginOn(ctx context.Context) (context.Context, func(), error) 
 	if s.closing {
 		return nil, nil, s.wrap(tools.CodeTransportClosed, errSessionClosed.Error(), nil)
 	}
-	ctx, end := s.enlist(ctx)
-	s.keeping++
-	return ctx, func() {
-		end()
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.keeping--
-	}, nil
+	ctx, end := s.enlist(ctx, 1)
+	return ctx, end, nil
 }
 
-// enlist makes ctx end with the session. The caller holds mu.
-func (s *session) enlist(ctx context.Context) (context.Context, func()) {
+// enlist makes ctx end with the session; keeping is 1 for what keeps the connection
+// up, and is no call. The caller holds mu.
+func (s *session) enlist(ctx context.Context, keeping int) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	s.calls++
 	id := s.calls
 	s.running[id] = cancel
+	s.keeping += keeping
 	return ctx, func() {
 		cancel(nil)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.running, id)
+		s.keeping -= keeping
 	}
 }
