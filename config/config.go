@@ -150,6 +150,10 @@ const (
 type Server struct {
 	Name      string
 	Transport Transport
+	// Agents are the keys of the agents whose crew file declares the server (A1),
+	// and nil where the settings do. Tools of such a server are named
+	// mcp__<server>__<tool> (A9).
+	Agents []string
 
 	// Of stdio servers. No shell sees the command (W2).
 	Command secret.Text

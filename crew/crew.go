@@ -132,8 +132,38 @@ type Agent struct {
 	LLM             *LLM
 	Guardrails      *Guardrails
 	Knowledge       []Knowledge
+	Servers         []Server  // of the agent's own, mcp_servers (A1)
+	Toolsets        []Toolset // among its tools (A2)
 	// MaxExecutionTime bounds one task of the agent; 0 means none.
 	MaxExecutionTime time.Duration
+}
+
+// Server is an MCP server that an agent brings along (A1): Command or URL is set.
+// Its tools are named mcp__<name>__<tool> (A9). It has no credentials: those are
+// the host's affair (A6).
+type Server struct {
+	Name    Text // unique among the agent's
+	Pos     Pos
+	URL     Text
+	Command Text
+	Args    []Text
+	Env     []Named // in the file's order
+}
+
+// Toolset says which tools of one server, or of the host, an agent may call (A2).
+type Toolset struct {
+	Pos     Pos
+	Server  Text           // mcp_server_name; not Set in an agent_toolset
+	Default ToolsetEntry   // default_config
+	Tools   []ToolsetEntry // configs
+}
+
+// ToolsetEntry is an entry of a [Toolset], or its default.
+type ToolsetEntry struct {
+	Pos     Pos
+	Tool    Text  // the server's own name of a tool; not Set in a default
+	Enabled *bool // nil: as the default, and that is true
+	Policy  Text  // always_ask or always_allow; not Set: as the default
 }
 
 // Task is a piece of work.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/url"
 	"os"
 	"strings"
@@ -50,6 +51,10 @@ type Options struct {
 	Sampler Sampler
 	// Roots are the folders that servers are told of whose settings allow it.
 	Roots []Root
+	// Route is where requests to a server over HTTP end: what stands between this
+	// process and the world, and adds the server's credentials (A6). Nil, or a nil
+	// answer: the network, directly.
+	Route func(config.Server) http.RoundTripper
 	// OnReport, if set, is called as each server is connected or has failed,
 	// one call at a time. Names are registered after all of them.
 	OnReport func(ServerReport)

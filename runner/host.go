@@ -11,6 +11,7 @@ import (
 	"crewhost/config"
 	"crewhost/config/secret"
 	"crewhost/config/strict"
+	"crewhost/crew"
 	"crewhost/mcp"
 	"crewhost/runner/event"
 	"crewhost/runner/llm"
@@ -23,6 +24,12 @@ import (
 // Config is what a host is made of. Only Settings must be set.
 type Config struct {
 	Settings *config.Settings
+
+	// Crews are the crews that the host is opened for: the MCP servers of their
+	// agents are connected with those of the settings, in one step (A1). Their shape
+	// is all that is looked at. A crew that is not among them can be run if its agents
+	// bring no servers.
+	Crews []*crew.Crew
 
 	// Mounts are further mount specifications. Each replaces the mounts of
 	// the settings at its virtual root. Relative folders in them are relative

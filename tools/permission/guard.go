@@ -76,6 +76,12 @@ type Guard struct {
 	// use.
 	Observe func(Observation)
 
+	// Around, where set before the first call, carries out each call that may be
+	// made: run is the tool's own Call, with its panics caught. It calls run once, or
+	// not at all where it has the result already, and may change what comes back. o
+	// is as far as the call is. It must be safe for concurrent use.
+	Around func(ctx context.Context, o Observation, run func(context.Context) (tools.Result, error)) (tools.Result, error)
+
 	// Concurrent, where set before the first call, has calls be asked about side
 	// by side: behind each stands a person of its own, and none waits for another.
 	Concurrent bool
@@ -162,7 +168,13 @@ func (g *Guard) call(ctx context.Context, tool tools.Tool, call tools.Call, o *O
 		o.Outcome = Failed
 		return tools.Result{}, err
 	}
-	res, err := run(ctx, tool, call, o)
+	carry := func(ctx context.Context) (tools.Result, error) { return run(ctx, tool, call, o) }
+	var res tools.Result
+	if g.Around != nil {
+		res, err = g.Around(ctx, *o, carry)
+	} else {
+		res, err = carry(ctx)
+	}
 	switch {
 	case err != nil:
 		o.Outcome = Failed
