@@ -21,25 +21,34 @@ func (r *run) offered() []llm.Tool {
 	return r.set.offered
 }
 
+// calling is how a model without calls of its own is told to call a tool.
+const calling = "\n\n## Calling tools\n\nTo call a tool, write exactly this in your answer, outside of any code block:\n\n" +
+	"<tool_call>\n{\"name\": \"TOOL\", \"arguments\": {\"NAME\": \"VALUE\"}}\n</tool_call>\n\n" +
+	"The arguments are one JSON object that holds to the tool's schema. Several calls may follow one another." +
+	" End your turn behind the last: the results come with the next message. An answer without a call ends the task.\n\nYour tools:"
+
 // protocol tells a model without calls of its own which tools there are and how
 // it calls them.
 func protocol(set *toolset) string {
 	var b strings.Builder
-	b.WriteString("\n\n## Calling tools\n\nTo call a tool, write exactly this in your answer, outside of any code block:\n\n" +
-		"<tool_call>\n{\"name\": \"TOOL\", \"arguments\": {\"NAME\": \"VALUE\"}}\n</tool_call>\n\n" +
-		"The arguments are one JSON object that holds to the tool's schema. Several calls may follow one another." +
-		" End your turn behind the last: the results come with the next message. An answer without a call ends the task.\n\nYour tools:")
+	b.WriteString(calling)
 	for _, t := range set.offered {
-		fmt.Fprintf(&b, "\n\n### %s", t.Name)
-		if d := strings.TrimSpace(t.Description); d != "" {
-			b.WriteString("\n\n" + d)
-		}
-		var schema bytes.Buffer
-		if json.Compact(&schema, t.Schema) == nil && schema.Len() > 0 {
-			fmt.Fprintf(&b, "\n\nArguments: %s", schema.String())
-		}
+		b.WriteString(inWords(t))
 	}
 	return b.String()
+}
+
+// inWords is what such a model is told of one tool.
+func inWords(t llm.Tool) string {
+	text := "\n\n### " + t.Name
+	if d := strings.TrimSpace(t.Description); d != "" {
+		text += "\n\n" + d
+	}
+	var schema bytes.Buffer
+	if json.Compact(&schema, t.Schema) == nil && schema.Len() > 0 {
+		text += "\n\nArguments: " + schema.String()
+	}
+	return text
 }
 
 // writtenIn finds the calls in a turn's text, and what it says besides. Where the
