@@ -1,0 +1,73 @@
+package runner
+
+import (
+	"cmp"
+	"slices"
+
+	"crewhost/crew"
+	"crewhost/tools/permission"
+)
+
+// Effective is the policy as it stands for one crew.
+type Effective struct {
+	Default  permission.Verdict
+	Headless permission.Verdict
+	// Allow, Ask and Deny count the rules of the settings.
+	Allow, Ask, Deny int
+	Idle             []string // rules that fit no tool, a line each
+	// Held are the tools of agents whose calls are not simply allowed, by agent in
+	// the crew's order and then by name.
+	Held []HeldTool
+}
+
+// HeldTool is a tool that an agent holds, and what the policy says to a call of it
+// of whose arguments no rule speaks.
+type HeldTool struct {
+	Agent    string // its key
+	Tool     string
+	Decision permission.Decision
+}
+
+// Effective says what the policy comes to. The crew may be nil.
+func (h *Host) Effective(c *crew.Crew) Effective {
+	p := h.cfg.Settings.Permissions
+	e := Effective{
+		Default: cmp.Or(permission.Verdict(p.Default), permission.Ask), Headless: h.policy.Headless(),
+		Allow: len(p.Allow), Ask: len(p.Ask), Deny: len(p.Deny), Idle: h.IdleRules(),
+	}
+	if c == nil {
+		return e
+	}
+	defs := map[string]permission.Request{}
+	for _, d := range h.Tools() {
+		r := permission.Request{Tool: d.Name, Server: d.Server}
+		if d.Server != "" {
+			r.ServerTool = d.ServerName()
+		}
+		defs[d.Name] = r
+	}
+	for _, a := range c.Agents {
+		held := slices.Clone(a.Tools)
+		for _, t := range c.Tasks {
+			if t.Agent.V == a.Key {
+				held = append(held, t.Tools...)
+			}
+		}
+		var names []string
+		for _, t := range held {
+			names = append(names, t.V)
+		}
+		slices.Sort(names)
+		for _, name := range slices.Compact(names) {
+			r, ok := defs[name]
+			if !ok {
+				continue
+			}
+			r.Agent = a.Key
+			if d := h.policy.Decide(r); d.Verdict != permission.Allow {
+				e.Held = append(e.Held, HeldTool{a.Key, name, d})
+			}
+		}
+	}
+	return e
+}
