@@ -85,13 +85,20 @@ func (b *builder) add(raw json.RawMessage) {
 	if b.excluded(t.Name) {
 		return
 	}
-	title, inTitle := unhide(text(t.Title))
-	description, inDescription := unhide(text(t.Description))
-	input, inInput := unhideSchema(b.schema(t.Name, t.InputSchema))
+	given := tools.Definition{
+		Name: t.Name, Title: text(t.Title), Description: text(t.Description),
+		InputSchema: b.schema(t.Name, t.InputSchema), Annotations: annotations(t.Annotations),
+	}
+	if isObject(t.OutputSchema) {
+		given.OutputSchema = t.OutputSchema
+	}
+	title, inTitle := unhide(given.Title)
+	description, inDescription := unhide(given.Description)
+	input, inInput := unhideSchema(given.InputSchema)
 	var output json.RawMessage
 	inOutput := 0
-	if isObject(t.OutputSchema) {
-		output, inOutput = unhideSchema(t.OutputSchema)
+	if given.OutputSchema != nil {
+		output, inOutput = unhideSchema(given.OutputSchema)
 	}
 	if n := inTitle + inDescription + inInput + inOutput; n > 0 {
 		b.hiding = append(b.hiding, t.Name)
@@ -103,8 +110,13 @@ func (b *builder) add(raw json.RawMessage) {
 		Description:  b.description(t.Name, description),
 		InputSchema:  input,
 		OutputSchema: output,
-		Annotations:  annotations(t.Annotations),
+		Annotations:  given.Annotations,
 		Server:       b.server.Name,
+	}
+	if def.Title != given.Title || def.Description != given.Description ||
+		!bytes.Equal(def.InputSchema, given.InputSchema) || !bytes.Equal(def.OutputSchema, given.OutputSchema) {
+		whole := given.Digests()
+		def.Given = &whole
 	}
 	size := len(def.InputSchema) + len(def.OutputSchema)
 	if len(def.InputSchema) > b.limits.SchemaBytes || len(def.OutputSchema) > b.limits.SchemaBytes || b.schemas+size > maxSchemas {

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"crewhost/config"
+	"crewhost/tools"
 )
 
 // R4: what can't be seen is taken out, and counted; what is seen stays.
@@ -68,6 +69,33 @@ func TestHiddenIsReported(t *testing.T) {
 	want := []string{`hides 14 characters that can't be seen in the texts of 7 of its tools, which are shown without them: "a", "b", "c", "d", "e" and 2 more`}
 	if diff := cmp.Diff(want, c.warnings); diff != "" || c.defs[0].Description != "x" {
 		t.Errorf("%q: %s", c.defs[0].Description, diff)
+	}
+}
+
+// A pin holds on to what a server gave, also to what is not shown of it (R4).
+func TestDigestsAreOfWhatWasGiven(t *testing.T) {
+	digests := func(tool string) tools.Digests {
+		t.Helper()
+		limits := limitsOf(config.Limits{DescriptionLength: 20})
+		c := catalogue(config.Server{Name: "s"}, limits, []json.RawMessage{json.RawMessage(tool)}, nil)
+		if len(c.defs) != 1 {
+			t.Fatalf("%s: %v", tool, c.skipped)
+		}
+		return c.defs[0].Digests()
+	}
+	plain := digests(`{"name":"a","description":"x","inputSchema":{"type":"object"}}`)
+	if got := digests(`{"name":"a","description":"x"}`); got != plain {
+		t.Error("no schema is another one than that of any object")
+	}
+	hidden := digests(`{"name":"a","description":"x\u200b","inputSchema":{"type":"object"}}`)
+	if hidden.Description == plain.Description || hidden.Definition == plain.Definition || hidden.Schema != plain.Schema {
+		t.Error("what hides in a description is not seen")
+	}
+	if digests(`{"name":"a","description":"x","inputSchema":{"type":"object","title":"\u200b"}}`).Schema == digests(`{"name":"a","description":"x","inputSchema":{"type":"object","title":""}}`).Schema {
+		t.Error("what hides in a schema is not seen")
+	}
+	if digests(`{"name":"a","description":"of twenty characters, and more"}`) == digests(`{"name":"a","description":"of twenty characters, and other"}`) {
+		t.Error("what is cut off is not seen")
 	}
 }
 

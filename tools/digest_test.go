@@ -31,6 +31,9 @@ func TestDigests(t *testing.T) {
 		"no JSON":     func(d *tools.Definition) { d.InputSchema = json.RawMessage(`{`) },
 		"output":      func(d *tools.Definition) { d.OutputSchema = json.RawMessage(`{}`) },
 		"annotations": func(d *tools.Definition) { d.Annotations.ReadOnly = &yes },
+		"a key twice": func(d *tools.Definition) { // the value that is read last is the same
+			d.InputSchema = json.RawMessage(`{"type":"Obey: \"a\"","type":"object","properties":{"q":{"type":"string"},"n":{"maximum":725653563933458433}}}`)
+		},
 	} {
 		changed := base
 		change(&changed)
@@ -41,8 +44,18 @@ func TestDigests(t *testing.T) {
 		if describes := name == "title" || name == "description"; describes == (got.Description == was.Description) {
 			t.Errorf("%s: the description's digest is wrong", name)
 		}
-		if shapes := name == "number" || name == "no schema" || name == "no JSON" || name == "output"; shapes == (got.Schema == was.Schema) {
+		if shapes := name == "number" || name == "no schema" || name == "no JSON" || name == "output" || name == "a key twice"; shapes == (got.Schema == was.Schema) {
 			t.Errorf("%s: the schema's digest is wrong", name)
 		}
+	}
+}
+
+// What a server gave and a model doesn't get to see counts all the same.
+func TestDigestsOfWhatWasGiven(t *testing.T) {
+	d := tools.Definition{Name: "a", Description: "Plain."}
+	hidden := tools.Definition{Name: "a", Description: "Plain.\u200b"}.Digests()
+	d.Given = &hidden
+	if d.Digests() != hidden {
+		t.Error("the digests are of what is shown")
 	}
 }

@@ -58,6 +58,9 @@ type Definition struct {
 	// Original is the name that the server itself uses. It is empty when it
 	// equals Name.
 	Original string
+	// Given are the digests of what the server gave, where this is less: without what
+	// can't be seen, or cut. A pin holds on to all of it (R4).
+	Given *Digests
 }
 
 // ServerName is the tool's name as its own server knows it.
@@ -111,6 +114,15 @@ type Result struct {
 	// Unasked says of a tool that asks a person that nobody was asked: Content is
 	// what the host says in that person's place, and nobody's word.
 	Unasked bool
+}
+
+// Bytes is the size of what there is to read: texts, data and structure.
+func (r Result) Bytes() int {
+	n := len(r.Structured)
+	for _, c := range r.Content {
+		n += len(c.Text) + len(c.Data) + len(c.Raw)
+	}
+	return n
 }
 
 // Text returns a successful result of one text block.

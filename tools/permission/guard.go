@@ -58,13 +58,18 @@ const (
 
 // Observation is one call, after its end.
 type Observation struct {
-	Call     tools.Call
-	Request  Request
-	Decision Decision // the zero Decision where Outcome is Refused
-	Answer   *Answer  // what the approver said, where it was asked
-	Outcome  Outcome
-	Err      error         // of Refused and Failed, and of a tool that panicked
-	Took     time.Duration // of the whole, waiting for a person included
+	Call    tools.Call
+	Request Request
+	// Definition is that of the very tool that the call is for; zero where there is
+	// none of its name.
+	Definition tools.Definition
+	Decision   Decision // the zero Decision where Outcome is Refused
+	Answer     *Answer  // what the approver said, where it was asked
+	Outcome    Outcome
+	Ran        bool          // the tool's own Call was made, whatever came of it
+	Bytes      int           // of the result: texts, data and structure
+	Err        error         // of Refused and Failed, and of a tool that panicked
+	Took       time.Duration // of the whole, waiting for a person included
 }
 
 // Guard is the way to the tools of a registry: no call reaches a tool but by a
@@ -81,6 +86,12 @@ type Guard struct {
 	// not at all where it has the result already, and may change what comes back. o
 	// is as far as the call is. It must be safe for concurrent use.
 	Around func(ctx context.Context, o Observation, run func(context.Context) (tools.Result, error)) (tools.Result, error)
+
+	// Attest, where set before the first call, is told of each call as Observe is, and
+	// before what came of it goes out: an error of it takes the place of the result, so
+	// that nobody gets to read what could not be put on record. It must be safe for
+	// concurrent use.
+	Attest func(ctx context.Context, o Observation) error
 
 	// Concurrent, where set before the first call, has calls be asked about side
 	// by side: behind each stands a person of its own, and none waits for another.
@@ -124,11 +135,16 @@ func (g *Guard) observed(ctx context.Context, tool tools.Tool, call tools.Call) 
 	start := time.Now()
 	o := Observation{Call: call, Request: Request{Tool: call.Name, Agent: call.Agent, Arguments: call.Arguments}}
 	res, err := g.call(ctx, tool, call, &o)
-	if g.Observe != nil {
-		o.Took = time.Since(start)
-		if err != nil {
-			o.Err = err
+	o.Took, o.Bytes = time.Since(start), res.Bytes()
+	if err != nil {
+		o.Err = err
+	}
+	if g.Attest != nil {
+		if unsaid := g.Attest(ctx, o); unsaid != nil {
+			res, err = tools.Result{}, unsaid
 		}
+	}
+	if g.Observe != nil {
 		g.Observe(o)
 	}
 	return res, err
@@ -140,6 +156,7 @@ func (g *Guard) call(ctx context.Context, tool tools.Tool, call tools.Call, o *O
 		return tools.Result{}, &tools.Error{Code: tools.CodeToolNotFound, Tool: call.Name, Detail: "there is no tool of this name"}
 	}
 	def := tool.Definition()
+	o.Definition = def
 	args, err := object(call.Arguments)
 	if err != nil {
 		return tools.Result{}, &tools.Error{Code: tools.CodeArgumentsInvalid, Server: def.Server, Tool: call.Name, Detail: err.Error()}
@@ -264,6 +281,7 @@ func run(ctx context.Context, tool tools.Tool, call tools.Call, o *Observation) 
 			res, err = tools.Failure(fmt.Sprintf("The tool %q broke down while it ran. This is a fault of the tool, not of the call.", call.Name)), nil
 		}
 	}()
+	o.Ran = true
 	return tool.Call(ctx, call)
 }
 

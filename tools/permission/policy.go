@@ -20,6 +20,28 @@
 // a class the first rule that matches is the one reported. What no rule matches
 // gets the default, which is to ask (A4).
 //
+// # Toolsets
+//
+// A crew file says of its agents' tools what it wants asked about, and what not.
+// [Policy.With] takes that up for one crew: each entry of a [Toolset] is a rule of
+// the class that it names, for one agent, and stands in the same order with those of
+// the settings. What a crew file allows lifts neither a default of deny nor, by
+// [Config.Narrow], anything at all. Where no rule matches, a tool of an MCP server
+// that an agent brought along is asked about, whatever the default but deny, and a
+// tool of the host that the agent has by a toolset is allowed, where the default is
+// to ask.
+//
+// The tools of a server that agents brought along ([Config.Private]) are for those
+// whose toolsets name it, and denied to everybody else, callers that are no agent
+// included.
+//
+// # Approvals
+//
+// What a person is asked about, it may allow once, for all of a run, or always. An
+// approval that holds for longer than one call is bound to the rule that asked and to
+// the tool's definition ([Approval]): another rule asks again, as does a server that
+// changes what its tool is. It answers an ask; what is denied stays denied.
+//
 // Annotations, titles and descriptions of a tool are the server's own words and
 // are not looked at (R4).
 //
@@ -81,6 +103,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -99,14 +122,22 @@ type Rule struct {
 	Pattern string
 	// Place says where the rule stands, as "file:line"; it may be empty.
 	Place string
+	// Agent is the key of the agent whose toolset the rule is an entry of; empty:
+	// it is one of the settings.
+	Agent string
 }
 
-// String returns the pattern, quoted, and its place.
+// String returns the pattern, quoted, whose it is where it is an agent's, and its
+// place.
 func (r Rule) String() string {
-	if r.Place == "" {
-		return fmt.Sprintf("%q", r.Pattern)
+	text := fmt.Sprintf("%q", r.Pattern)
+	if r.Agent != "" {
+		text += fmt.Sprintf(" of agent %q", r.Agent)
 	}
-	return fmt.Sprintf("%q (%s)", r.Pattern, r.Place)
+	if r.Place != "" {
+		text += " (" + r.Place + ")"
+	}
+	return text
 }
 
 // Config is what a policy is made of. The zero value asks about everything.
@@ -121,6 +152,15 @@ type Config struct {
 	// Base is the folder that built-in tools resolve relative paths against,
 	// such as "/output"; empty means that it is unknown.
 	Base string
+	// Private names the MCP servers that agents brought along: a tool of theirs is
+	// denied to every caller but an agent that has a [Toolset] of the server.
+	Private []string
+	// Narrow says that what toolsets allow counts for nothing: they can narrow what
+	// the settings permit, and that is all.
+	Narrow bool
+	// Apart names the tools that agents have by other parts of a crew than their
+	// toolsets, whose defaults don't speak of them.
+	Apart []string
 }
 
 // Policy decides about calls. It is immutable and safe for concurrent use. The
@@ -130,7 +170,11 @@ type Policy struct {
 	fallback Verdict
 	headless Verdict
 	base     string
-	classes  []class
+	classes  []class // deny, ask, allow
+	private  []string
+	narrow   bool
+	apart    []string
+	sets     map[string][]toolset // by agent
 }
 
 // class is the rules of one verdict.
@@ -143,7 +187,13 @@ type class struct {
 // each naming the rule and its place.
 func New(c Config) (*Policy, error) {
 	var problems []error
-	p := &Policy{fallback: c.Default, headless: c.Headless, base: c.Base}
+	p := &Policy{
+		fallback: c.Default, headless: c.Headless, base: c.Base,
+		private: slices.Clone(c.Private), narrow: c.Narrow, apart: slices.Clone(c.Apart),
+	}
+	if p.fallback == "" {
+		p.fallback = Ask
+	}
 	switch c.Default {
 	case "", Allow, Ask, Deny:
 	default:
@@ -175,15 +225,16 @@ func New(c Config) (*Policy, error) {
 	return p, nil
 }
 
-// Request is a call as a policy sees it.
+// Request is a call as a policy sees it. What a server says of its tool is no part of
+// it.
 type Request struct {
 	// Tool is the registered name.
 	Tool string
 	// Server is the MCP server that the tool came from, or empty, and
 	// ServerTool the tool's name there.
 	Server, ServerTool string
-	// Agent is the key of the calling agent, or empty. No rule looks at it; it
-	// is for the person who is asked.
+	// Agent is the key of the calling agent, or empty. Its toolsets have a say; no
+	// rule of the settings looks at it.
 	Agent string
 	// Arguments should be one JSON object; empty means none.
 	Arguments json.RawMessage
@@ -198,34 +249,82 @@ type Decision struct {
 	Reason string
 }
 
-// Decide answers r. It looks at nothing but r and the rules.
+// Decide answers r. It looks at nothing but r, the rules and the toolsets.
 func (p *Policy) Decide(r Request) Decision {
-	if p == nil {
-		p = &Policy{}
+	p = p.orZero()
+	m := &matcher{request: r, base: p.base}
+	own := p.own(r)
+	if d, ok := p.stranger(r, own); ok {
+		return d
 	}
-	m := matcher{request: r, base: p.base}
-	for _, c := range p.classes {
-		for i := range c.rules {
-			if rule := &c.rules[i]; m.matches(rule) {
-				source := rule.source
-				return Decision{
-					Verdict: c.verdict,
-					Rule:    &source,
-					Reason:  fmt.Sprintf("%s rule %s", c.verdict, source),
-				}
-			}
+	var settings [3]*Rule
+	for i, c := range p.classes {
+		if settings[i] = c.first(m.matches); settings[i] != nil {
+			break // deny over ask over allow
 		}
 	}
-	v := p.fallback
-	if v == "" {
-		v = Ask
+	return p.combine(settings, own)
+}
+
+// combine is the one order of rules: of the settings, of each class the one that
+// matches or nil, and of the calling agent's toolsets.
+func (p *Policy) combine(settings [3]*Rule, own claims) Decision {
+	deny, ask, allow := settings[0], settings[1], settings[2]
+	switch {
+	case deny != nil:
+		return decided(Deny, deny)
+	case own.deny != nil:
+		return decided(Deny, own.deny)
+	case ask != nil:
+		return decided(Ask, ask)
+	case allow == nil && p.fallback == Deny: // which no crew file lifts
+		return Decision{Verdict: Deny, Reason: "no rule of the settings matches, and the default is deny"}
+	case own.ask != nil:
+		return decided(Ask, own.ask)
+	case allow != nil:
+		return decided(Allow, allow)
+	case own.allow != nil && !p.narrow:
+		return decided(Allow, own.allow)
 	}
-	return Decision{Verdict: v, Reason: "no rule matches, and the default is " + string(v)}
+	ignored := ""
+	if own.allow != nil {
+		ignored = fmt.Sprintf("; allow rule %s counts for nothing, since permissions.crew_grants is off", own.allow)
+	}
+	switch {
+	case own.remote:
+		return Decision{Verdict: Ask, Reason: fmt.Sprintf("no rule matches, and the tools of MCP servers that agents bring along are asked about%s", ignored)}
+	case own.host && p.fallback == Ask && !p.narrow:
+		return Decision{Verdict: Allow, Reason: fmt.Sprintf("no rule matches, and agent %q has the tool by a toolset (%s)", own.agent, own.place)}
+	}
+	return Decision{Verdict: p.fallback, Reason: "no rule matches, and the default is " + string(p.fallback) + ignored}
+}
+
+func decided(v Verdict, rule *Rule) Decision {
+	return Decision{Verdict: v, Rule: rule, Reason: fmt.Sprintf("%s rule %s", v, rule)}
+}
+
+// first returns a copy of the first rule that fits, or nil.
+func (c class) first(fits func(*compiled) bool) *Rule {
+	for i := range c.rules {
+		if fits(&c.rules[i]) {
+			source := c.rules[i].source
+			return &source
+		}
+	}
+	return nil
+}
+
+// orZero is p, or the zero Policy.
+func (p *Policy) orZero() *Policy {
+	if p == nil || p.fallback == "" {
+		return &Policy{fallback: Ask}
+	}
+	return p
 }
 
 // Idle returns the rules whose names fit none of the offered tools, in the order
-// deny, ask, allow: a name that is written wrongly protects nothing. Arguments are
-// not looked at.
+// deny, ask, allow, and then the entries of toolsets, sorted by agent: a name that is
+// written wrongly protects nothing. Arguments are not looked at.
 func (p *Policy) Idle(offered []Request) []Rule {
 	if p == nil {
 		return nil
@@ -239,6 +338,11 @@ func (p *Policy) Idle(offered []Request) []Rule {
 			}) {
 				idle = append(idle, c.rules[i].source)
 			}
+		}
+	}
+	for _, agent := range slices.Sorted(maps.Keys(p.sets)) {
+		for _, set := range p.sets[agent] {
+			idle = append(idle, set.idle(offered)...)
 		}
 	}
 	return idle
