@@ -68,7 +68,7 @@ type Authorizer struct {
 
 // New makes the authorizer of a server. Nothing is sent or read yet.
 func New(cfg Config) (*Authorizer, error) {
-	bound, err := Normalize(cfg.URL)
+	bound, err := secret.Binding(cfg.URL)
 	if err != nil {
 		return nil, err
 	}
@@ -275,6 +275,12 @@ func (a *Authorizer) know(values ...secret.Value) {
 	}
 }
 
+func (a *Authorizer) warn(line string) {
+	if a.cfg.Warn != nil {
+		a.cfg.Warn(line)
+	}
+}
+
 // keep makes a record the current one, and stores it.
 func (a *Authorizer) keep(ctx context.Context, r Record) {
 	a.current, a.loaded, a.unsaved = r, true, nil
@@ -283,8 +289,6 @@ func (a *Authorizer) keep(ctx context.Context, r Record) {
 	}
 	if err := a.cfg.Store.Save(ctx, r); err != nil {
 		a.unsaved = fmt.Errorf("keeping the tokens in %s: %w", a.cfg.Store, err)
-		if a.cfg.Warn != nil {
-			a.cfg.Warn(a.unsaved.Error())
-		}
+		a.warn(a.unsaved.Error())
 	}
 }

@@ -173,48 +173,6 @@ func TestAllowedHosts(t *testing.T) {
 	}
 }
 
-// TestNormalize: what is one server to a credential (A8).
-func TestNormalize(t *testing.T) {
-	for in, want := range map[string]string{
-		"HTTPS://MCP.Example.COM:443/Path/": "https://mcp.example.com/Path",
-		"http://localhost:80":               "http://localhost",
-		"https://a/b?x=1#f":                 "https://a/b?x=1",
-		"https://u:p@a/":                    "https://a",
-		"http://[::1]:8080/mcp":             "http://[::1]:8080/mcp",
-		"https://[::1]:443/":                "https://[::1]",
-		"https://a/%2Fb/":                   "https://a/%2Fb",
-	} {
-		got, err := Normalize(in)
-		if got != want || err != nil {
-			t.Errorf("%s: %s, %v, want %s", in, got, err, want)
-		}
-		if again, err := Normalize(got); again != got || err != nil {
-			t.Errorf("%s: %s once more, %v", in, again, err)
-		}
-	}
-	for _, in := range []string{"", "nowhere", "http://%zz"} {
-		if _, err := Normalize(in); err == nil {
-			t.Errorf("%q is a URL", in)
-		}
-	}
-	for _, c := range []struct {
-		resource, target string
-		want             bool
-	}{
-		{"https://a/mcp", "https://a/mcp/", true},
-		{"https://a", "https://a/mcp", true},
-		{"https://a/m", "https://a/mcp", false},
-		{"https://a/mcp", "https://a", false},
-		{"https://a", "https://a.evil/mcp", false},
-		{"https://a", "https://a:8443/mcp", false},
-		{"", "https://a", false},
-	} {
-		if got := covers(c.resource, c.target); got != c.want {
-			t.Errorf("%s covers %s: %v", c.resource, c.target, got)
-		}
-	}
-}
-
 // TestSomebodyElseAtTheDoor: what comes without the state of this login neither
 // ends nor spoils it.
 func TestSomebodyElseAtTheDoor(t *testing.T) {
@@ -354,4 +312,24 @@ func FuzzToken(f *testing.F) {
 			t.Errorf("%+v", r)
 		}
 	})
+}
+
+// TestCovers: a resource is the one at a URL, or holds it.
+func TestCovers(t *testing.T) {
+	for _, c := range []struct {
+		resource, target string
+		want             bool
+	}{
+		{"https://a/mcp", "https://a/mcp/", true},
+		{"https://a", "https://a/mcp", true},
+		{"https://a/m", "https://a/mcp", false},
+		{"https://a/mcp", "https://a", false},
+		{"https://a", "https://a.evil/mcp", false},
+		{"https://a", "https://a:8443/mcp", false},
+		{"", "https://a", false},
+	} {
+		if got := covers(c.resource, c.target); got != c.want {
+			t.Errorf("%s covers %s: %v", c.resource, c.target, got)
+		}
+	}
 }

@@ -4,33 +4,28 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
-	"github.com/zalando/go-keyring"
+	"crewhost/config/secret"
+	"crewhost/config/secret/sealed"
 )
 
-const (
-	keyringService = "crewhost-mcp"
+// tokenRing is where records are in the keyring of the operating system.
+const tokenRing = "crewhost-mcp"
 
-	// keyringLimit is how long the keyring may take: it may wait for somebody to
-	// unlock it, and offers no way to call that off.
-	keyringLimit = 5 * time.Second
-)
+func ring() sealed.Ring { return sealed.Ring{Service: tokenRing} }
 
-// keyringStore keeps records in the keyring of the operating system.
-type keyringStore struct{}
+// keyringStore keeps records in the keyring. It has no lock of its own: that is one
+// of the files, where there is a folder for them.
+type keyringStore struct{ locks *files }
 
 func (keyringStore) String() string { return "the keyring" }
 
 func (keyringStore) Load(ctx context.Context, url string) (Record, bool, error) {
-	data, err := inTime(ctx, func() (string, error) { return keyring.Get(keyringService, url) })
-	switch {
-	case errors.Is(err, keyring.ErrNotFound):
-		return Record{}, false, nil
-	case err != nil:
-		return Record{}, false, fmt.Errorf("reading the keyring: %w", err)
+	data, ok, err := ring().Get(ctx, url)
+	if err != nil || !ok {
+		return Record{}, false, err
 	}
-	r, err := decode([]byte(data), url)
+	r, err := decode([]byte(data.Reveal()), url)
 	if err != nil {
 		return Record{}, false, fmt.Errorf("reading the keyring: %w", err)
 	}
@@ -42,46 +37,21 @@ func (keyringStore) Save(ctx context.Context, r Record) error {
 	if err != nil {
 		return err
 	}
-	_, err = inTime(ctx, func() (struct{}, error) { return struct{}{}, keyring.Set(keyringService, r.URL, string(data)) })
-	switch {
-	case errors.Is(err, keyring.ErrSetDataTooBig):
+	err = ring().Set(ctx, r.URL, secret.New(string(data)))
+	if errors.Is(err, sealed.ErrTooLong) {
 		return errors.New("writing to the keyring: it takes no tokens of this length; token_store: file does")
-	case err != nil:
-		return fmt.Errorf("writing to the keyring: %w", err)
 	}
-	return nil
+	return err
 }
 
 func (keyringStore) Delete(ctx context.Context, url string) (bool, error) {
-	_, err := inTime(ctx, func() (struct{}, error) { return struct{}{}, keyring.Delete(keyringService, url) })
-	switch {
-	case errors.Is(err, keyring.ErrNotFound):
-		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("deleting from the keyring: %w", err)
-	}
-	return true, nil
+	return ring().Delete(ctx, url)
 }
 
-// inTime gives up on the keyring after its limit, or when ctx ends. What it was
-// asked then ends when it answers: there is no other end to it.
-func inTime[T any](ctx context.Context, ask func() (T, error)) (T, error) {
-	type answer struct {
-		v   T
-		err error
+// Lock implements [Locker].
+func (k keyringStore) Lock(ctx context.Context, url string) (unlock func(), err error) {
+	if k.locks == nil || k.locks.dir == "" {
+		return func() {}, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, keyringLimit)
-	defer cancel()
-	done := make(chan answer, 1)
-	go func() {
-		v, err := ask()
-		done <- answer{v, err}
-	}()
-	select {
-	case a := <-done:
-		return a.v, a.err
-	case <-ctx.Done():
-		var none T
-		return none, fmt.Errorf("it did not answer: %w", ctx.Err())
-	}
+	return k.locks.Lock(ctx, url)
 }

@@ -3,6 +3,7 @@ package oauth
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
 	"sync/atomic"
 	"time"
@@ -77,8 +78,22 @@ func (a *Authorizer) Close(grace time.Duration) {
 	a.refreshing.Wait()
 }
 
+// refresh renews the current token while no other process does. Another that was
+// quicker has stored what it got, which is then taken.
 func (a *Authorizer) refresh(ctx context.Context) error {
+	if l, ok := a.cfg.Store.(Locker); ok && !a.unattended() {
+		unlock, err := l.Lock(ctx, a.bound)
+		if err != nil {
+			// Better a refresh that may cross another than none.
+			unlock = func() {}
+			a.warn(fmt.Sprintf("renewing the token without a lock against other processes: %v", err))
+		}
+		defer unlock()
+	}
 	old := a.current
+	if a.adopt(ctx, func(r Record) bool { return !r.Access.Equal(old.Access) && r.fresh(time.Now()) }) {
+		return nil
+	}
 	p, err := a.returning(ctx, old)
 	if err != nil {
 		return err
@@ -90,13 +105,26 @@ func (a *Authorizer) refresh(ctx context.Context) error {
 	}
 	var no *refusal
 	if errors.As(err, &no) && no.code == "invalid_grant" {
-		// Another process may have used it up, and stored what it got.
-		if stored, ok, lookup := a.cfg.Store.Load(ctx, a.bound); lookup == nil && ok && !stored.Refresh.Equal(old.Refresh) {
-			a.know(stored.secrets()...)
-			a.current = stored
+		// Another process may have used it up though there is a lock: one of another
+		// machine, or of another program.
+		if a.adopt(ctx, func(r Record) bool { return !r.Refresh.Equal(old.Refresh) }) {
 			return nil
 		}
 		a.current.Access, a.current.Refresh = secret.Value{}, secret.Value{}
 	}
 	return err
+}
+
+// adopt makes the record that is stored the current one, if it is newer.
+func (a *Authorizer) adopt(ctx context.Context, newer func(Record) bool) bool {
+	if a.unattended() {
+		return false
+	}
+	stored, ok, err := a.cfg.Store.Load(ctx, a.bound)
+	if err != nil || !ok || !newer(stored) {
+		return false
+	}
+	a.know(stored.secrets()...)
+	a.current = stored
+	return true
 }

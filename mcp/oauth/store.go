@@ -55,6 +55,14 @@ type Store interface {
 	String() string
 }
 
+// A Locker is a [Store] that other processes use too. While somebody renews the
+// record of a server, nobody else does: where each refresh token is good for one
+// use, a second process would spend what the first has spent.
+type Locker interface {
+	// Lock waits for the right to renew the record of a normalised URL.
+	Lock(ctx context.Context, url string) (unlock func(), err error)
+}
+
 // The kinds of store, as the settings name them.
 const (
 	StoreAuto    = "auto"    // the keyring, and files where it can't be used
@@ -72,11 +80,12 @@ func Open(kind, dir string, key secret.Value) (Store, error) {
 	case "", StoreMemory:
 		return new(Memory), nil
 	case StoreKeyring:
-		return keyringStore{}, nil
+		return keyringStore{newFiles(dir, key)}, nil
 	case StoreFile:
 		return newFiles(dir, key), nil
 	case StoreAuto:
-		return either{keyringStore{}, newFiles(dir, key)}, nil
+		files := newFiles(dir, key)
+		return either{keyringStore{files}, files}, nil
 	}
 	return nil, fmt.Errorf("the token store %q is not known: auto, keyring, file or memory", kind)
 }
@@ -150,6 +159,14 @@ func (e either) Delete(ctx context.Context, url string) (bool, error) {
 		err1 = nil // where there is no keyring, it has nothing
 	}
 	return ok1 || ok2, errors.Join(err1, err2)
+}
+
+// Lock implements [Locker]: all processes have to take the same lock.
+func (e either) Lock(ctx context.Context, url string) (unlock func(), err error) {
+	if l, ok := e.second.(Locker); ok {
+		return l.Lock(ctx, url)
+	}
+	return func() {}, nil
 }
 
 func (e either) String() string { return e.first.String() + " or " + e.second.String() }

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/zalando/go-keyring"
 
+	"crewhost/config"
 	"crewhost/config/secret"
 )
 
@@ -178,12 +179,12 @@ func TestNoKeyring(t *testing.T) {
 	if ok, err := s.Delete(t.Context(), "https://a"); !ok || err != nil {
 		t.Error(ok, err)
 	}
-	if err := (keyringStore{}).Save(t.Context(), a); err == nil || strings.Contains(err.Error(), a.Access.Reveal()) {
+	if err := (keyringStore{nil}).Save(t.Context(), a); err == nil || strings.Contains(err.Error(), a.Access.Reveal()) {
 		t.Error(err)
 	}
 	// A token that the keyring finds too long goes to a file.
 	keyring.MockInitWithError(keyring.ErrSetDataTooBig)
-	if err := (keyringStore{}).Save(t.Context(), a); err == nil || !strings.Contains(err.Error(), "token_store: file") {
+	if err := (keyringStore{nil}).Save(t.Context(), a); err == nil || !strings.Contains(err.Error(), "token_store: file") {
 		t.Error(err)
 	}
 	if err := s.Save(t.Context(), a); err != nil {
@@ -220,3 +221,35 @@ func TestStoreThatFails(t *testing.T) {
 type readOnly struct{ Store }
 
 func (readOnly) Save(context.Context, Record) error { return errors.New("the disk is full") }
+
+// TestTwoProcesses: of two processes whose token has expired, one renews it, and
+// the other takes what that gave, though each refresh token is good for one use.
+func TestTwoProcesses(t *testing.T) {
+	w := newWorld(t)
+	w.rotate, w.expires = true, 10 // renewed at each use
+	dir := t.TempDir()
+	open := func() Store { return newFiles(dir, secret.Value{}) }
+	if _, err := w.authorizer(func(c *Config) { c.Store, c.Browse = open(), w.browse }).Login(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.expires = 3600
+	var both sync.WaitGroup
+	for range 4 {
+		a := w.authorizer(func(c *Config) { c.Store, c.Settings = open(), &config.OAuth{} })
+		both.Go(func() {
+			if got, err := w.post(a); got != "200 hello" {
+				t.Error(got, err)
+			}
+		})
+	}
+	both.Wait()
+	refreshed := 0
+	for _, form := range w.tokens {
+		if form.Get("grant_type") == "refresh_token" {
+			refreshed++
+		}
+	}
+	if refreshed != 1 {
+		t.Errorf("renewed %d times", refreshed)
+	}
+}

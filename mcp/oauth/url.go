@@ -5,40 +5,13 @@ import (
 	"net"
 	"net/url"
 	"strings"
-)
 
-// Normalize returns a server's URL as credentials are bound to it (A8): scheme
-// and host in lower case, without default port, trailing slash or fragment.
-func Normalize(raw string) (string, error) {
-	u, err := url.Parse(raw)
-	if err != nil {
-		return "", fmt.Errorf("the url is not a URL")
-	}
-	if u.Host == "" {
-		return "", fmt.Errorf("the url names no host")
-	}
-	n := *u
-	n.User, n.Fragment, n.RawFragment = nil, "", ""
-	n.Scheme = strings.ToLower(u.Scheme)
-	n.Host = strings.ToLower(u.Hostname())
-	port := u.Port()
-	if port == "443" && n.Scheme == "https" || port == "80" && n.Scheme == "http" {
-		port = ""
-	}
-	switch {
-	case port != "":
-		n.Host = net.JoinHostPort(n.Host, port)
-	case strings.Contains(n.Host, ":"):
-		n.Host = "[" + n.Host + "]"
-	}
-	n.Path = strings.TrimRight(u.Path, "/")
-	n.RawPath = strings.TrimRight(u.RawPath, "/")
-	return n.String(), nil
-}
+	"crewhost/config/secret"
+)
 
 // origin is scheme, host and port of a URL.
 func origin(u *url.URL) string {
-	n, err := Normalize((&url.URL{Scheme: u.Scheme, Host: u.Host}).String())
+	n, err := secret.Binding((&url.URL{Scheme: u.Scheme, Host: u.Host}).String())
 	if err != nil {
 		return ""
 	}
@@ -48,8 +21,8 @@ func origin(u *url.URL) string {
 // covers reports whether a resource is the one at a URL, or holds it: the same
 // origin, and a path that is the other's or above it.
 func covers(resource, target string) bool {
-	r, err1 := Normalize(resource)
-	u, err2 := Normalize(target)
+	r, err1 := secret.Binding(resource)
+	u, err2 := secret.Binding(target)
 	return err1 == nil && err2 == nil && (r == u || strings.HasPrefix(u, r+"/") && !strings.Contains(r, "?"))
 }
 
