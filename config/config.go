@@ -204,6 +204,11 @@ type Permissions struct {
 	Ask      []Rule
 	Deny     []Rule
 	Headless string // allow or deny: the answer to ask where nobody can be asked
+	// CrewGrants is false where what crew files allow counts for nothing.
+	CrewGrants bool
+	// Approvals is the file of what was allowed always, absolute; empty where nothing
+	// is: the settings say so, or nothing says where a user's state is kept.
+	Approvals string
 }
 
 // Rule is a pattern of the policy and where it stands.

@@ -73,11 +73,13 @@ func (l limitsDocument) limits() Limits {
 }
 
 type permissionsDocument struct {
-	Default  strict.At[string] `key:"default"`
-	Allow    []strict.At[word] `key:"allow"`
-	Ask      []strict.At[word] `key:"ask"`
-	Deny     []strict.At[word] `key:"deny"`
-	Headless strict.At[string] `key:"headless"`
+	Default    strict.At[string] `key:"default"`
+	Allow      []strict.At[word] `key:"allow"`
+	Ask        []strict.At[word] `key:"ask"`
+	Deny       []strict.At[word] `key:"deny"`
+	Headless   strict.At[string] `key:"headless"`
+	CrewGrants bool              `key:"crew_grants"`
+	Approvals  bool              `key:"approvals"`
 }
 
 // decode makes settings of the merged tree, reporting every problem.
@@ -141,13 +143,18 @@ func (l *loader) permissions(d *strict.Decoder, doc permissionsDocument) Permiss
 		}
 		return out
 	}
-	return Permissions{
-		Default:  doc.Default.V,
-		Allow:    rules(doc.Allow, "permissions.allow"),
-		Ask:      rules(doc.Ask, "permissions.ask"),
-		Deny:     rules(doc.Deny, "permissions.deny"),
-		Headless: doc.Headless.V,
+	p := Permissions{
+		Default:    doc.Default.V,
+		Allow:      rules(doc.Allow, "permissions.allow"),
+		Ask:        rules(doc.Ask, "permissions.ask"),
+		Deny:       rules(doc.Deny, "permissions.deny"),
+		Headless:   doc.Headless.V,
+		CrewGrants: doc.CrewGrants,
 	}
+	if dir := l.source.UserStateDir; doc.Approvals && dir != "" {
+		p.Approvals = filepath.Join(dir, "crewhost", "approvals.json")
+	}
+	return p
 }
 
 // oneOf reports a word that is not one of the known.

@@ -33,6 +33,8 @@ mcp:
 permissions:
   default: ask
   headless: deny
+  crew_grants: true
+  approvals: true
 ` + memoryDefaults
 
 // Load finds the settings, reads them and overlays them. Its error is

@@ -78,7 +78,7 @@ func TestDefaults(t *testing.T) {
 				SearchResults: 20, SearchCalls: 5, SearchBytes: 256 << 10,
 			},
 		},
-		Permissions: Permissions{Default: "ask", Headless: "deny"},
+		Permissions: Permissions{Default: "ask", Headless: "deny", CrewGrants: true},
 		Memory:      Memory{Entries: 10_000, Bytes: 64 << 20, Recall: 5, Chars: 4_000},
 		Knowledge:   Knowledge{Files: 2_000, Bytes: 64 << 20, Chunks: 20_000},
 	}

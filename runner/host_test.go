@@ -518,8 +518,8 @@ func (f modelFunc) Generate(ctx context.Context, req llm.Request) (*llm.Response
 
 type approverFunc func(permission.Request) permission.Answer
 
-func (f approverFunc) Approve(_ context.Context, r permission.Request, _ permission.Decision) (permission.Answer, error) {
-	return f(r), nil
+func (f approverFunc) Approve(_ context.Context, q permission.Question) (permission.Answer, error) {
+	return f(q.Request), nil
 }
 
 // with has every profile use one model.

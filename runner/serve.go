@@ -241,7 +241,7 @@ func (s *Surface) Warnings() []string { return s.warnings }
 func (s *Surface) Refused() []string {
 	var refused []string
 	for _, d := range s.Tools() {
-		if s.guard.Prospect(d.Name) == permission.Deny {
+		if s.guard.Prospect("", d.Name) == permission.Deny {
 			refused = append(refused, d.Name)
 		}
 	}

@@ -45,7 +45,8 @@ const approvalSchema = `{
 const cancelled = "cancel"
 
 // Approve implements [permission.Approver].
-func (p ClientPerson) Approve(ctx context.Context, r permission.Request, d permission.Decision) (permission.Answer, error) {
+func (p ClientPerson) Approve(ctx context.Context, q permission.Question) (permission.Answer, error) {
+	r, d := q.Request, q.Decision
 	who, from := "This call", ""
 	if r.Agent != "" {
 		who = fmt.Sprintf("The agent %q", r.Agent)

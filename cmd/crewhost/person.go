@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"crewhost/tools"
@@ -20,13 +21,12 @@ type person struct {
 
 	asking   chan struct{} // holds a token while a question is open
 	keyboard keyboard
-	runs     map[string]bool // tools allowed for the rest of the run
 }
 
 func newPerson(c *console, p *progress, mode string) *person {
 	return &person{
 		console: c, progress: p, mode: mode,
-		asking: make(chan struct{}, 1), keyboard: keyboard{in: c.in}, runs: map[string]bool{},
+		asking: make(chan struct{}, 1), keyboard: keyboard{in: c.in},
 	}
 }
 
@@ -64,7 +64,7 @@ func deniedByFlag() permission.Answer {
 type fixedAnswer struct{ answer permission.Answer }
 
 // Approve implements [permission.Approver].
-func (f fixedAnswer) Approve(context.Context, permission.Request, permission.Decision) (permission.Answer, error) {
+func (f fixedAnswer) Approve(context.Context, permission.Question) (permission.Answer, error) {
 	return f.answer, nil
 }
 
@@ -76,42 +76,53 @@ func (f fixedAnswer) Always() permission.Answer { return f.answer }
 // beginning, the end, and how many are left out between them.
 const maxShown = 4_000
 
+// maxReason is how many characters of a person's reason the model is told.
+const maxReason = 1_000
+
 // Approve asks at the terminal about one call.
-func (p *person) Approve(ctx context.Context, r permission.Request, d permission.Decision) (permission.Answer, error) {
+func (p *person) Approve(ctx context.Context, q permission.Question) (permission.Answer, error) {
 	over, err := p.turn(ctx)
 	if err != nil {
 		return permission.Answer{}, err
 	}
 	defer over()
-	if p.runs[r.Tool] {
-		return permission.Answer{Allow: true}, nil
-	}
 	from := ""
-	if r.Server != "" {
-		from = fmt.Sprintf(" of MCP server %q", r.Server)
+	if q.Request.Server != "" {
+		from = fmt.Sprintf(" of MCP server %q", q.Request.Server)
 	}
-	p.progress.line(yellow, fmt.Sprintf("Agent %s wants to call %s%s", orNobody(r.Agent), r.Tool, from))
-	p.progress.line(grey, "  with "+tools.Truncate(string(r.Arguments), maxShown))
-	p.progress.line(grey, "  asked because "+d.Reason)
+	p.progress.line(yellow, fmt.Sprintf("Agent %s wants to call %s%s", orNobody(q.Request.Agent), q.Request.Tool, from))
+	p.progress.line(grey, "  with "+tools.Truncate(string(q.Request.Arguments), maxShown))
+	p.progress.line(grey, "  asked because "+q.Decision.Reason)
+	if q.Changed {
+		p.progress.line(yellow, "  You had allowed it always, but its server has changed what the tool says of itself since.")
+	}
+	choices := "Allow? y = once, a = for this run, n = no; anything else is a no with that as the reason"
+	always := slices.Contains(q.Scopes, permission.Always)
+	if always {
+		choices = "Allow? y = once, a = for this run, always = in later runs, too, n = no; anything else is a no with that as the reason"
+	}
 	for {
-		answer, err := p.keyboard.line(ctx, func() {
-			p.progress.line(yellow, "Allow? y = once, a = for this run, n = no; anything else is a no with that as the reason")
-		})
+		answer, err := p.keyboard.line(ctx, func() { p.progress.line(yellow, choices) })
 		if err != nil {
 			return permission.Answer{}, err
 		}
-		switch strings.ToLower(answer) {
+		switch strings.ToLower(strings.TrimSpace(answer)) {
 		case "":
 			continue
 		case "y", "yes":
-			return permission.Answer{Allow: true}, nil
-		case "a", "always":
-			p.runs[r.Tool] = true
-			return permission.Answer{Allow: true}, nil
+			return permission.Answer{Allow: true, Scope: permission.Once}, nil
+		case "a":
+			return permission.Answer{Allow: true, Scope: permission.Run}, nil
+		case "always":
+			if !always {
+				p.progress.line(yellow, "Nothing is kept beyond this run here (permissions.approvals).")
+				continue
+			}
+			return permission.Answer{Allow: true, Scope: permission.Always}, nil
 		case "n", "no":
 			return permission.Answer{}, nil
 		default:
-			return permission.Answer{Reason: answer}, nil
+			return permission.Answer{Reason: tools.Truncate(answer, maxReason)}, nil
 		}
 	}
 }

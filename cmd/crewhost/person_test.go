@@ -24,13 +24,15 @@ func sit(t *testing.T, mode string) (p *person, keys *io.PipeWriter, screen *byt
 }
 
 // ask asks about a call of a tool in the background.
-func ask(ctx context.Context, p *person, tool string) func() (permission.Answer, error) {
+func ask(ctx context.Context, p *person, tool string, scopes ...permission.Scope) func() (permission.Answer, error) {
 	var answer permission.Answer
 	var err error
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		answer, err = p.Approve(ctx, permission.Request{Tool: tool, Agent: "one"}, permission.Decision{Reason: "it is the default"})
+		answer, err = p.Approve(ctx, permission.Question{
+			Request: permission.Request{Tool: tool, Agent: "one"}, Decision: permission.Decision{Reason: "it is the default"}, Scopes: scopes,
+		})
 	}()
 	return func() (permission.Answer, error) { <-done; return answer, err }
 }
@@ -51,10 +53,11 @@ func TestApprove(t *testing.T) {
 			typed string
 			want  permission.Answer
 		}{
-			{"\nY\n", permission.Answer{Allow: true}}, // an empty line is no answer
+			{"\nY\n", permission.Answer{Allow: true, Scope: permission.Once}}, // an empty line is no answer
 			{"n\n", permission.Answer{}},
 			{"use the other one\n", permission.Answer{Reason: "use the other one"}},
-			{"a\n", permission.Answer{Allow: true}},
+			{"a\n", permission.Answer{Allow: true, Scope: permission.Run}},
+			{"always\ny\n", permission.Answer{Allow: true, Scope: permission.Once}}, // it is not to be had
 		} {
 			result := ask(t.Context(), p, "shell")
 			synctest.Wait()
@@ -65,14 +68,16 @@ func TestApprove(t *testing.T) {
 				t.Errorf("%q: %+v, %v", tt.typed, got, err)
 			}
 		}
-		// "a" holds for that tool and for the rest of the run.
-		if got, err := ask(t.Context(), p, "shell")(); err != nil || !got.Allow {
-			t.Errorf("again: %+v, %v", got, err)
+		result := ask(t.Context(), p, "shell", permission.Once, permission.Run, permission.Always)
+		synctest.Wait()
+		typeIn(t, keys, "Always\n")
+		if got, err := result(); err != nil || got != (permission.Answer{Allow: true, Scope: permission.Always}) {
+			t.Errorf("always: %+v, %v", got, err)
 		}
 		if !strings.Contains(screen.String(), "Agent one wants to call shell") {
 			t.Errorf("screen: %s", screen)
 		}
-		result := ask(t.Context(), p, "other")
+		result = ask(t.Context(), p, "other")
 		synctest.Wait()
 		_ = keys.Close()
 		if _, err := result(); !errors.Is(err, io.EOF) {

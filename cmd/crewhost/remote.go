@@ -33,7 +33,6 @@ type remote struct {
 	headless bool   // what the settings say where nobody can be asked: allow
 	about    func(task string) string
 	open     []*query // in the order in which they were put
-	runs     map[string]bool
 }
 
 // query is a question that is open.
@@ -45,7 +44,7 @@ type query struct {
 }
 
 func newRemote(events *event.Stream) *remote {
-	return &remote{events: events, gone: make(chan struct{}), runs: make(map[string]bool)}
+	return &remote{events: events, gone: make(chan struct{})}
 }
 
 // begin says how things stand once the settings are known.
@@ -154,53 +153,73 @@ func (r *remote) close(q *query) {
 
 // The words for who decided.
 const (
-	byCommand  = "command"
-	byFlag     = "flag"     // --approve
-	bySettings = "settings" // permissions.headless
-	byDefault  = "default"  // the question's own
-	byNobody   = "nobody"
+	byCommand   = "command"
+	byApprovals = "approvals" // what was allowed always in an earlier run
+	byFlag      = "flag"      // --approve
+	bySettings  = "settings"  // permissions.headless
+	byDefault   = "default"   // the question's own
+	byNobody    = "nobody"
 )
 
 // Approve asks about one call.
-func (r *remote) Approve(ctx context.Context, q permission.Request, d permission.Decision) (permission.Answer, error) {
-	tell := func(e event.Event, a permission.Answer, scope, by string) (permission.Answer, error) {
-		e.Kind, e.Reason, e.Question = event.ApprovalGiven, a.Reason, nil
-		e.Answer = &event.Answer{Allow: a.Allow, Scope: scope, By: by}
-		r.events.Emit(e)
-		return a, nil
-	}
+func (r *remote) Approve(ctx context.Context, q permission.Question) (permission.Answer, error) {
 	r.mu.Lock()
-	mode, headless, always := r.mode, r.headless, r.runs[q.Tool]
+	mode, headless := r.mode, r.headless
 	r.mu.Unlock()
-	e := event.Event{Kind: event.ApprovalNeeded, Tool: q.Tool, Server: q.Server, Reason: d.Reason}
-	if mode != "ask" || always {
-		e.Correlation = r.events.ID()
-		e = event.ScopeOf(ctx).Within(e)
+	e := approvalNeeded(q)
+	switch mode {
+	case "allow":
+		return r.approved(r.unasked(ctx, e), permission.Answer{Allow: true}, byFlag), nil
+	case "deny":
+		return r.approved(r.unasked(ctx, e), deniedByFlag(), byFlag), nil
 	}
-	switch {
-	case always:
-		return tell(e, permission.Answer{Allow: true}, "run", byCommand)
-	case mode == "allow":
-		return tell(e, permission.Answer{Allow: true}, "", byFlag)
-	case mode == "deny":
-		return tell(e, deniedByFlag(), "", byFlag)
+	e.Question = &event.Question{Arguments: tools.Truncate(string(q.Request.Arguments), maxShown), Changed: q.Changed}
+	for _, s := range q.Scopes {
+		e.Question.Scopes = append(e.Question.Scopes, string(s))
 	}
-	e.Question = &event.Question{Arguments: tools.Truncate(string(q.Arguments), maxShown), Scopes: []string{"once", "run"}}
-	e, c, answered, err := r.ask(ctx, e, event.CommandApproval, func(event.Command) error { return nil })
+	e, c, answered, err := r.ask(ctx, e, event.CommandApproval, func(c event.Command) error {
+		if !slices.Contains(q.Scopes, permission.Scope(c.Scope)) {
+			return fmt.Errorf("the scope %s was not offered: nothing is kept beyond this run (permissions.approvals)", c.Scope)
+		}
+		return nil
+	})
 	switch {
 	case err != nil:
 		return permission.Answer{}, err
 	case !answered && headless:
-		return tell(e, permission.Answer{Allow: true}, "", bySettings)
+		return r.approved(e, permission.Answer{Allow: true}, bySettings), nil
 	case !answered:
-		return tell(e, permission.Answer{Unasked: true, Reason: errNobodyWatches.Error()}, "", bySettings)
+		return r.approved(e, permission.Answer{Unasked: true, Reason: errNobodyWatches.Error()}, bySettings), nil
 	}
-	if c.Allow && c.Scope == "run" {
-		r.mu.Lock()
-		r.runs[q.Tool] = true
-		r.mu.Unlock()
+	return r.approved(e, permission.Answer{Allow: c.Allow, Scope: permission.Scope(c.Scope), Reason: oneLine(c.Reason)}, byCommand), nil
+}
+
+// Stands implements [permission.Witness]: what an earlier answer lets through is told
+// as if it were given again.
+func (r *remote) Stands(ctx context.Context, q permission.Question, a permission.Answer) {
+	by := byCommand
+	if a.Scope == permission.Always {
+		by = byApprovals
 	}
-	return tell(e, permission.Answer{Allow: c.Allow, Reason: oneLine(c.Reason)}, c.Scope, byCommand)
+	r.approved(r.unasked(ctx, approvalNeeded(q)), a, by)
+}
+
+func approvalNeeded(q permission.Question) event.Event {
+	return event.Event{Kind: event.ApprovalNeeded, Tool: q.Request.Tool, Server: q.Request.Server, Reason: q.Decision.Reason}
+}
+
+// unasked is the event of a question that is not put.
+func (r *remote) unasked(ctx context.Context, e event.Event) event.Event {
+	e.Correlation = r.events.ID()
+	return event.ScopeOf(ctx).Within(e)
+}
+
+// approved tells of an answer, and whose it is.
+func (r *remote) approved(e event.Event, a permission.Answer, by string) permission.Answer {
+	e.Kind, e.Reason, e.Question = event.ApprovalGiven, a.Reason, nil
+	e.Answer = &event.Answer{Allow: a.Allow, Scope: string(a.Scope), By: by}
+	r.events.Emit(e)
+	return a
 }
 
 // Ask puts a question of an agent.

@@ -34,7 +34,7 @@ type Command struct {
 	Value       json.RawMessage // of a CommandInput; may be empty
 	Allow       bool            // of a CommandApproval
 	Reason      string
-	Scope       string // once or run
+	Scope       string // once, run or always
 }
 
 // MaxCommand is how long a line may be, in bytes.
@@ -96,8 +96,8 @@ func ParseCommand(line []byte) (Command, error) {
 			return Command{}, bad("approval.given needs the correlationId of what it answers")
 		case json.Unmarshal(members["allow"], &c.Allow) != nil || string(members["allow"]) == "null":
 			return Command{}, bad("approval.given needs allow, which is true or false")
-		case c.Scope != "once" && c.Scope != "run":
-			return Command{}, bad("approval.given has the scope %q; it takes once and run", short(c.Scope))
+		case !slices.Contains([]string{"once", "run", "always"}, c.Scope):
+			return Command{}, bad("approval.given has the scope %q; it takes once, run and always", short(c.Scope))
 		}
 	case CommandCancel:
 	case "":

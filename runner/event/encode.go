@@ -351,6 +351,7 @@ var members = map[Kind][]member{
 		{"arguments", true, func(e *Event) any { return e.question().Arguments }},
 		reason,
 		{"scopes", false, func(e *Event) any { return e.question().Scopes }},
+		{"changed", false, func(e *Event) any { return e.question().Changed }},
 	},
 	ApprovalGiven: {
 		{"toolName", true, func(e *Event) any { return e.Tool }}, server, callID,

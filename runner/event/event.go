@@ -164,14 +164,16 @@ type Question struct {
 	// are long.
 	Arguments string
 	Scopes    []string // that an approval may have
+	// Changed says that calls of the tool were allowed always, as it was defined then.
+	Changed bool
 }
 
 // Answer is what became of a question.
 type Answer struct {
 	Action string // of an InputGiven: accept, decline or cancel
 	Allow  bool   // of an ApprovalGiven
-	Scope  string // of an ApprovalGiven: once or run
-	By     string // command, flag, settings, default, or nobody
+	Scope  string // of an ApprovalGiven: once, run or always
+	By     string // command, approvals, flag, settings, default, or nobody
 }
 
 // State is where an MCP server stands, or, of an [MCPStartup], all of them.

@@ -29,7 +29,7 @@ func full(s string) event.Event {
 		Progress: &event.Progress{Done: 1, Total: 2, Message: s},
 		Question: &event.Question{
 			Input: event.InputForm, Prompt: s, Choices: []string{s}, Default: s, About: s, URL: s,
-			Schema: json.RawMessage(`{"title":"` + s + `"}`), Arguments: `{"k":"` + s + `"}`, Scopes: []string{"once"},
+			Schema: json.RawMessage(`{"title":"` + s + `"}`), Arguments: `{"k":"` + s + `"}`, Scopes: []string{"once"}, Changed: true,
 		},
 		Answer: &event.Answer{Action: "accept", Allow: true, Scope: "run", By: "command"},
 		State: &event.State{

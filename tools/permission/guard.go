@@ -12,29 +12,6 @@ import (
 	"crewhost/tools"
 )
 
-// Approver asks a person about a call.
-type Approver interface {
-	// Approve returns the person's answer to the decision d, which is to ask,
-	// about r. It returns when ctx ends. A [Guard] makes one call at a time,
-	// unless it is told otherwise.
-	Approve(ctx context.Context, r Request, d Decision) (Answer, error)
-}
-
-// Constant is an [Approver] that asks nobody and gives one answer to everything.
-type Constant interface {
-	Approver
-	Always() Answer
-}
-
-// Answer is what a person said.
-type Answer struct {
-	Allow bool
-	// Reason is told to the model with a refusal; it may be empty.
-	Reason string
-	// Unasked says that no person was asked, and Reason why.
-	Unasked bool
-}
-
 // Scoped is a tool of the host whose calls each concern one MCP server, which
 // their arguments name. The policy judges such a call as one of a tool of that
 // server, too: mcp__files__* speaks of it.
@@ -97,17 +74,36 @@ type Guard struct {
 	// by side: behind each stands a person of its own, and none waits for another.
 	Concurrent bool
 
+	// Approvals, where set before the first call, keep what a person allows always.
+	Approvals Approvals
+
 	registry *tools.Registry
 	policy   *Policy
 	approver Approver
 	asking   chan struct{} // holds one token while a person is asked
+	run      *approvedForRun
 }
 
 // NewGuard returns a guard before the tools of registry. A nil approver means
 // that nobody can be asked: the policy's headless answer stands in.
 func NewGuard(registry *tools.Registry, policy *Policy, approver Approver) *Guard {
-	return &Guard{registry: registry, policy: policy, approver: approver, asking: make(chan struct{}, 1)}
+	return &Guard{
+		registry: registry, policy: policy, approver: approver,
+		asking: make(chan struct{}, 1), run: &approvedForRun{},
+	}
 }
+
+// With returns a guard before the same tools for one run, with a policy of its own:
+// what a person allows for the run ends with it. One question at a time is asked by
+// both together.
+func (g *Guard) With(policy *Policy) *Guard {
+	run := *g
+	run.policy, run.run = policy, &approvedForRun{}
+	return &run
+}
+
+// Policy returns the policy that decides.
+func (g *Guard) Policy() *Policy { return g.policy }
 
 // Definitions returns the definitions of all tools, sorted by name, those that
 // the policy denies included: what a call may do depends on its arguments.
@@ -172,7 +168,7 @@ func (g *Guard) call(ctx context.Context, tool tools.Tool, call tools.Call, o *O
 	}
 
 	o.Decision = g.policy.Decide(o.Request)
-	refusal, err := g.settle(ctx, o)
+	refusal, err := g.settle(ctx, def, o)
 	if err != nil {
 		o.Outcome = Failed
 		return tools.Result{}, err
@@ -204,25 +200,23 @@ func (g *Guard) call(ctx context.Context, tool tools.Tool, call tools.Call, o *O
 }
 
 // settle turns the decision into yes (no text) or into what a model is told.
-func (g *Guard) settle(ctx context.Context, o *Observation) (refusal string, err error) {
+func (g *Guard) settle(ctx context.Context, def tools.Definition, o *Observation) (refusal string, err error) {
 	const final = " Repeating the call will not help; do without it, or say that it was not permitted."
 	d := o.Decision
-	switch {
-	case d.Verdict == Allow:
+	switch d.Verdict {
+	case Allow:
 		return "", nil
-	case d.Verdict != Ask:
+	case Ask:
+	default:
 		return fmt.Sprintf("The policy denied this call of the tool %q: %s.", o.Request.Tool, d.Reason) + final, nil
-	case g.approver == nil && g.policy.Headless() == Allow:
-		return "", nil
-	case g.approver == nil:
-		return fmt.Sprintf("The policy denied this call of the tool %q: it needs a person's approval (%s), and nobody can be asked here.",
-			o.Request.Tool, d.Reason) + final, nil
 	}
-	answer, err := g.ask(ctx, o.Request, d)
+	answer, asked, err := g.answer(ctx, def, o)
 	if err != nil {
 		return "", err
 	}
-	o.Answer = &answer
+	if asked {
+		o.Answer = &answer
+	}
 	switch {
 	case answer.Allow:
 		return "", nil
@@ -234,29 +228,6 @@ func (g *Guard) settle(ctx context.Context, o *Observation) (refusal string, err
 		text += " Their reason: " + answer.Reason + "."
 	}
 	return text + final, nil
-}
-
-// ask puts the question when no other one is open.
-func (g *Guard) ask(ctx context.Context, r Request, d Decision) (Answer, error) {
-	if !g.Concurrent {
-		select {
-		case g.asking <- struct{}{}:
-			defer func() { <-g.asking }()
-		case <-ctx.Done():
-		}
-	}
-	// Both ways may have been open.
-	if err := cancelled(ctx, r.Tool); err != nil {
-		return Answer{}, err
-	}
-	answer, err := g.approver.Approve(ctx, r, d)
-	if err != nil {
-		if stopped := cancelled(ctx, r.Tool); stopped != nil {
-			return Answer{}, stopped
-		}
-		return Answer{}, fmt.Errorf("asking for approval of tool %q: %w", r.Tool, err)
-	}
-	return answer, nil
 }
 
 // cancelled returns the error of a call that ended before its tool ran.

@@ -49,10 +49,10 @@ func registry(t *testing.T, ts ...tool) *tools.Registry {
 }
 
 // approver answers with a function.
-type approver func(context.Context, permission.Request, permission.Decision) (permission.Answer, error)
+type approver func(context.Context, permission.Question) (permission.Answer, error)
 
-func (a approver) Approve(ctx context.Context, r permission.Request, d permission.Decision) (permission.Answer, error) {
-	return a(ctx, r, d)
+func (a approver) Approve(ctx context.Context, q permission.Question) (permission.Answer, error) {
+	return a(ctx, q)
 }
 
 func allowAll(t *testing.T) *permission.Policy {
@@ -103,10 +103,10 @@ func TestGuardDenialIsForTheModelToRead(t *testing.T) {
 		t.Error("the tool ran")
 		return tools.Result{}, nil
 	}}
-	no := approver(func(context.Context, permission.Request, permission.Decision) (permission.Answer, error) {
+	no := approver(func(context.Context, permission.Question) (permission.Answer, error) {
 		return permission.Answer{Reason: "not today"}, nil
 	})
-	nobody := approver(func(context.Context, permission.Request, permission.Decision) (permission.Answer, error) {
+	nobody := approver(func(context.Context, permission.Question) (permission.Answer, error) {
 		return permission.Answer{Unasked: true, Reason: "stdin is closed"}, nil
 	})
 	deny := []permission.Rule{{Pattern: "shell", Place: "crewhost.yaml:12"}}
@@ -152,7 +152,8 @@ func TestGuardHeadlessAllow(t *testing.T) {
 func TestGuardTellsTheApproverWhoAndWhat(t *testing.T) {
 	var got permission.Request
 	var why permission.Decision
-	yes := approver(func(_ context.Context, r permission.Request, d permission.Decision) (permission.Answer, error) {
+	yes := approver(func(_ context.Context, q permission.Question) (permission.Answer, error) {
+		r, d := q.Request, q.Decision
 		got, why = r, d
 		return permission.Answer{Allow: true}, nil
 	})
@@ -178,7 +179,7 @@ func TestGuardAsksOneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		open, most := 0, 0
-		slow := approver(func(context.Context, permission.Request, permission.Decision) (permission.Answer, error) {
+		slow := approver(func(context.Context, permission.Question) (permission.Answer, error) {
 			mu.Lock()
 			open++
 			most = max(most, open)
@@ -220,7 +221,7 @@ func TestGuardAsksOneAtATime(t *testing.T) {
 
 func TestGuardCancelledWhileAskingOrWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		never := approver(func(ctx context.Context, _ permission.Request, _ permission.Decision) (permission.Answer, error) {
+		never := approver(func(ctx context.Context, _ permission.Question) (permission.Answer, error) {
 			<-ctx.Done()
 			return permission.Answer{}, ctx.Err()
 		})
@@ -250,7 +251,7 @@ func TestGuardCancelledBeforeTheTool(t *testing.T) {
 }
 
 func TestGuardApproverFails(t *testing.T) {
-	broken := approver(func(context.Context, permission.Request, permission.Decision) (permission.Answer, error) {
+	broken := approver(func(context.Context, permission.Question) (permission.Answer, error) {
 		return permission.Answer{Allow: true}, io.ErrUnexpectedEOF
 	})
 	g := permission.NewGuard(registry(t, echo("echo", "")), nil, broken)

@@ -12,7 +12,7 @@ import (
 // constant answers everything alike.
 type constant struct{ answer permission.Answer }
 
-func (c constant) Approve(context.Context, permission.Request, permission.Decision) (permission.Answer, error) {
+func (c constant) Approve(context.Context, permission.Question) (permission.Answer, error) {
 	return c.answer, nil
 }
 
@@ -31,7 +31,7 @@ func TestProspect(t *testing.T) {
 		"denied": permission.Deny, "half_denied": permission.Allow, "asked": permission.Ask, "half_asked": permission.Allow, "allowed": permission.Allow,
 		"half_allowed": permission.Allow, "other": permission.Ask, "of_server": permission.Allow, "gone": permission.Deny,
 	}
-	person := approver(func(context.Context, permission.Request, permission.Decision) (permission.Answer, error) {
+	person := approver(func(context.Context, permission.Question) (permission.Answer, error) {
 		t.Error("nobody is asked yet")
 		return permission.Answer{}, nil
 	})
@@ -49,22 +49,22 @@ func TestProspect(t *testing.T) {
 			if want == permission.Ask {
 				want = tt.ask
 			}
-			if got := guard.Prospect(tool); got != want {
+			if got := guard.Prospect("", tool); got != want {
 				t.Errorf("%s, %s: %s, want %s", name, tool, got, want)
 			}
 		}
 	}
-	if got := permission.NewGuard(reg, mustPolicy(t, permission.Config{Default: permission.Deny}), person).Prospect("other"); got != permission.Deny {
+	if got := permission.NewGuard(reg, mustPolicy(t, permission.Config{Default: permission.Deny}), person).Prospect("", "other"); got != permission.Deny {
 		t.Errorf("got %s", got)
 	}
 	var readers tools.Registry
 	if err := readers.Add(resourceful{echo("reader", "")}); err != nil {
 		t.Fatal(err)
 	}
-	if got := permission.NewGuard(&readers, policy, nil).Prospect("reader"); got != permission.Allow {
+	if got := permission.NewGuard(&readers, policy, nil).Prospect("", "reader"); got != permission.Allow {
 		t.Errorf("got %s: some rule speaks of some server", got)
 	}
-	if got := permission.NewGuard(reg, nil, person).Prospect("other"); got != permission.Ask {
+	if got := permission.NewGuard(reg, nil, person).Prospect("", "other"); got != permission.Ask {
 		t.Errorf("got %s", got)
 	}
 }
@@ -72,7 +72,7 @@ func TestProspect(t *testing.T) {
 // Persons behind different clients don't wait for each other.
 func TestGuardConcurrent(t *testing.T) {
 	rendezvous := make(chan struct{})
-	meet := approver(func(ctx context.Context, _ permission.Request, _ permission.Decision) (permission.Answer, error) {
+	meet := approver(func(ctx context.Context, _ permission.Question) (permission.Answer, error) {
 		select {
 		case rendezvous <- struct{}{}:
 		case <-rendezvous:
