@@ -27,6 +27,7 @@ type Stream struct {
 	over   bool
 	sinks  []Sink
 	ledger ledger
+	script Script // nil: what is emitted is told
 }
 
 // NewStream returns a stream that stamps events by now.
@@ -54,6 +55,53 @@ func (s *Stream) Mask(mask Masker) {
 	s.mask = mask
 }
 
+// Script is a recording of a stream that a run is to tell anew. It is used by one
+// stream, for one call at a time.
+type Script interface {
+	// Hear is told of each event that is emitted, masked.
+	Hear(Event)
+	// Due returns the events whose turn it is: of those that were heard, and, with
+	// their number set, those that only the recording knows.
+	Due() []Event
+	// Stamp returns an event, masked and numbered, as it was recorded.
+	Stamp(Event) Event
+}
+
+// Follow has the stream tell what is emitted in the order of a recording, and with
+// its clock. Nothing may have been emitted before.
+func (s *Stream) Follow(script Script) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.script = script
+}
+
+// Catch tells what has come to be due without an event being emitted.
+func (s *Stream) Catch() {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.catch()
+}
+
+// catch tells what is due. The caller holds mu.
+func (s *Stream) catch() {
+	if s.script == nil {
+		return
+	}
+	for _, e := range s.script.Due() {
+		if e.Seq == 0 {
+			s.tell(e)
+			continue
+		}
+		s.seq = e.Seq
+		for _, sink := range s.sinks {
+			sink(e)
+		}
+	}
+}
+
 // ID returns what is unique in the stream, for [Event.Correlation].
 func (s *Stream) ID() string {
 	if s == nil {
@@ -72,6 +120,19 @@ func (s *Stream) Emit(e Event) {
 	if s.over {
 		return
 	}
+	if s.script != nil {
+		if s.mask != nil {
+			e = e.masked(s.mask.Redact)
+		}
+		s.script.Hear(e)
+		s.catch()
+		return
+	}
+	s.tell(e)
+}
+
+// tell delivers e, and then what follows from it. The caller holds mu.
+func (s *Stream) tell(e Event) {
 	switch e.Kind {
 	case CostUpdated:
 		e = s.ledger.book(e)
@@ -105,6 +166,9 @@ func (s *Stream) deliver(e Event) {
 	e.Time = s.now().UTC()
 	if s.mask != nil {
 		e = e.masked(s.mask.Redact)
+	}
+	if s.script != nil {
+		e = s.script.Stamp(e)
 	}
 	for _, sink := range s.sinks {
 		sink(e)
