@@ -41,6 +41,7 @@ func (h *Host) account(ctx context.Context) account {
 // operation. It is the task's in whose work it was asked for, and no agent's.
 func (a account) tell(ctx context.Context, operation string, p config.Profile, model string, res llm.Response) {
 	a.book.beside(operation, res.Usage)
+	note(ctx, spending{Operation: operation, Model: model, Usage: res.Usage, Estimate: res.Estimate, Charge: res.Charge, Reported: res.Model})
 	e := event.Event{Kind: event.CostUpdated, Provider: p.Provider, Model: cmp.Or(res.Model, model), Operation: operation}
 	used := res.Usage
 	if !used.Measured {
@@ -54,4 +55,13 @@ func (a account) tell(ctx context.Context, operation string, p config.Profile, m
 	e = event.ScopeOf(ctx).Within(e)
 	e.Agent, e.Role = "", ""
 	a.events.Emit(e)
+}
+
+// profileOf is the profile that such operations are asked through.
+func (l *ledger) profileOf(operation string) config.Profile {
+	if e := l.settings.Embeddings; e != nil && operation == operationEmbed {
+		return e.Profile
+	}
+	p, _ := l.settings.Select("")
+	return p
 }

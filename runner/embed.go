@@ -38,7 +38,9 @@ func (e *embedder) Embed(ctx context.Context, texts []string) ([][]float32, erro
 	if err := e.account.book.afford(); err != nil {
 		return nil, err
 	}
-	vectors, usage, err := e.Embedder.Embed(ctx, e.settings.Model, texts)
+	vectors, usage, err := stepOfEmbedding(ctx, e.settings.Model, texts, func(ctx context.Context) ([][]float32, llm.Usage, error) {
+		return e.Embedder.Embed(ctx, e.settings.Model, texts)
+	})
 	switch {
 	case err == nil:
 		asked := llm.Request{Model: e.settings.Model, Messages: []llm.Message{llm.User(strings.Join(texts, "\n"))}}

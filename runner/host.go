@@ -14,6 +14,7 @@ import (
 	"crewhost/crew"
 	"crewhost/mcp"
 	"crewhost/runner/event"
+	"crewhost/runner/journal"
 	"crewhost/runner/llm"
 	"crewhost/tools"
 	"crewhost/tools/builtin"
@@ -65,6 +66,10 @@ type Config struct {
 	// of the settings may be found there.
 	Listen string
 
+	// Steps, where set, is what the steps of runs are carried out by: it is given what
+	// would carry them out otherwise, once for each run. See package journal.
+	Steps func(journal.Steps) journal.Steps
+
 	Version  string           // of the host, told to servers
 	Logger   *slog.Logger     // nil: discard
 	Redactor *secret.Redactor // nil: one of the host's own
@@ -109,6 +114,14 @@ func Open(ctx context.Context, cfg Config) (_ *Host, err error) {
 		cfg.Redactor = &secret.Redactor{}
 	}
 	cfg.Events.Mask(cfg.Redactor)
+	_, client := cfg.Approver.(ClientPerson) // behind each call stands a client of its own
+	cfg.Approver = approvalSteps(cfg.Approver)
+	if cfg.Asker != nil {
+		cfg.Asker = askerSteps{cfg.Asker}
+	}
+	if cfg.Respondent != nil {
+		cfg.Respondent = respondentSteps{cfg.Respondent}
+	}
 	cfg.Environ = append([]string{}, cfg.Environ...) // further in, nil would mean this process's own
 	h := &Host{cfg: cfg, log: cfg.Logger, registry: &tools.Registry{}}
 
@@ -165,7 +178,7 @@ func Open(ctx context.Context, cfg Config) (_ *Host, err error) {
 	told.started(h.servers)
 	h.guard = permission.NewGuard(h.registry, h.policy, cfg.Approver)
 	h.guard.Observe = h.observe
-	_, client := cfg.Approver.(ClientPerson) // behind each call stands a client of its own
+	h.guard.Around = h.around()
 	h.guard.Concurrent = client || cfg.ConcurrentApprovals
 	return h, nil
 }

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"sync"
 
+	"crewhost/config"
 	"crewhost/mcp"
+	"crewhost/runner/event"
 	"crewhost/runner/llm"
 	"crewhost/tools"
 	"crewhost/tools/mount"
@@ -73,7 +75,9 @@ func (s sampler) Sample(ctx context.Context, r mcp.SampleRequest) (mcp.Sample, e
 		return mcp.Sample{}, err
 	}
 	p := s.host.models.profile("")
-	res, err := own.book.meter(model, p).Generate(ctx, req)
+	scope := event.ScopeOf(ctx)
+	scope.Operation = operationSample
+	res, err := own.book.meter(stepped{model, s.host.models.named(config.DefaultProfile)}, p).Generate(event.NewContext(ctx, scope), req)
 	if err != nil {
 		return mcp.Sample{}, err
 	}

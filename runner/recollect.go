@@ -3,7 +3,6 @@ package runner
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -16,6 +15,7 @@ import (
 	"crewhost/crew"
 	"crewhost/runner/event"
 	"crewhost/runner/index"
+	"crewhost/runner/journal"
 	"crewhost/runner/knowledge"
 	"crewhost/runner/memory"
 	"crewhost/runner/process"
@@ -50,8 +50,12 @@ type recollection struct {
 // used. The caller closes it.
 func (h *Host) recollect(ctx context.Context, c *crew.Crew, a account) (_ *recollection, err error) {
 	s := h.cfg.Settings
+	start, err := begin(ctx)
+	if err != nil {
+		return nil, err
+	}
 	r := &recollection{
-		crew: c, run: rand.Text(), began: time.Now(), recall: s.Memory.Recall, chars: s.Memory.Chars,
+		crew: c, run: start.Run, began: start.At, recall: s.Memory.Recall, chars: s.Memory.Chars,
 		redact: h.cfg.Redactor.Redact, events: a.events, told: map[string]bool{},
 	}
 	if !c.Memory && c.RAG == nil {
@@ -204,11 +208,25 @@ func (r *recollection) sections(ctx context.Context, in process.TaskInput) []pro
 	}
 	var all []process.Section
 	question := in.Task.Description.V + "\n" + in.Task.ExpectedOutput.V
-	if s, ok := r.remembered(ctx, in.Task.Key, question); ok {
-		all = append(all, s)
-	}
-	if s, ok := r.excerpts(ctx, in.Agent, in.Task.Key, question); ok {
-		all = append(all, s)
+	for _, of := range []struct {
+		name string
+		find func(context.Context) (process.Section, bool)
+	}{
+		{"memories", func(ctx context.Context) (process.Section, bool) { return r.remembered(ctx, in.Task.Key, question) }},
+		{"knowledge", func(ctx context.Context) (process.Section, bool) {
+			return r.excerpts(ctx, in.Agent, in.Task.Key, question)
+		}},
+	} {
+		// What went wrong is told and costs the section; the run goes on.
+		found, err := take(ctx, step{kind: journal.Memory, name: of.name, request: question}, func(ctx context.Context) ([]process.Section, error) {
+			if s, ok := of.find(ctx); ok {
+				return []process.Section{s}, nil
+			}
+			return nil, context.Cause(ctx)
+		})
+		if err == nil {
+			all = append(all, found...)
+		}
 	}
 	return all
 }
@@ -288,10 +306,12 @@ func (r *recollection) Keep(ctx context.Context, task *crew.Task, out process.Ta
 	if r.memory == nil {
 		return
 	}
-	err := r.memory.Keep(ctx, memory.Entry{
+	e := memory.Entry{
 		Run: r.run, RunAt: r.began, Task: out.Task, Agent: out.Agent,
 		About: tools.Truncate(r.redact(task.Description.V), maxAbout), Text: tools.Truncate(r.redact(out.Text), maxRemembered),
-	})
+	}
+	_, err := take(ctx, step{kind: journal.Memory, name: "keep", request: e, effect: journal.Repeatable},
+		func(ctx context.Context) (struct{}, error) { return struct{}{}, r.memory.Keep(ctx, e) })
 	if err != nil {
 		r.warn(ctx, out.Task, "the output of task %q is not remembered: %v", out.Task, err)
 	}

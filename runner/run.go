@@ -61,6 +61,9 @@ func (h *Host) run(ctx context.Context, c *crew.Crew, inputs crew.Inputs, events
 	book := newLedger(h.models.llm, stop)
 	own := account{book, events}
 	ctx = own.bind(ctx)
+	if carry := h.steps(); carry != nil {
+		ctx = (&steps{carry, h.cfg.Redactor.Redact, stop}).bind(ctx)
+	}
 	mind, err := h.recollect(ctx, c, own)
 	switch cost, spent := book.total(); {
 	case err != nil && spent != nil:
@@ -81,7 +84,7 @@ func (h *Host) run(ctx context.Context, c *crew.Crew, inputs crew.Inputs, events
 			if err != nil {
 				return nil, agent.Settings{}, err
 			}
-			return book.meter(m, h.models.profile(profile)), h.models.settings(profile), nil
+			return book.meter(stepped{m, h.models.named(profile)}, h.models.profile(profile)), h.models.settings(profile), nil
 		},
 		Toolbox: h.guard, Definitions: h.guard.Definitions, Forms: process.FormOf,
 		Known: func(ctx context.Context, a *crew.Agent, t *crew.Task) []agent.Section {
@@ -97,7 +100,7 @@ func (h *Host) run(ctx context.Context, c *crew.Crew, inputs crew.Inputs, events
 		Runner:     &taskRunner{loop: loop, crew: c, mind: mind},
 		Keeper:     mind,
 		Questioner: questioner{loop: loop, crew: c},
-		Deliverer:  deliverer{h.fs},
+		Deliverer:  fileSteps{deliverer{h.fs}},
 		Schema:     schemaReader(c.Path),
 		Events:     events,
 	})

@@ -27,6 +27,7 @@ type call struct {
 	fault  string // why it is not run; the model reads it
 	broken bool   // its arguments can't be understood
 	result llm.Message
+	late   *TaskError // the deadline that passed while it ran
 }
 
 // callTools runs the calls of a turn and adds the turn and the results to the
@@ -117,6 +118,11 @@ func (r *run) runCalls(ctx context.Context, calls []call) error {
 	if ctx.Err() != nil {
 		return ended(ctx)
 	}
+	for i := range calls {
+		if calls[i].late != nil {
+			return calls[i].late
+		}
+	}
 	return r.settleHandovers(ctx, calls)
 }
 
@@ -180,6 +186,7 @@ func (r *run) call(ctx context.Context, c *call) {
 	returned.DurationMS = time.Since(start).Milliseconds()
 	switch {
 	case err != nil:
+		c.late = lateBy(err)
 		res = tools.Failure(hostFailure(err))
 		returned.Error = excerpt(line(err.Error(), ""), 500)
 	case res.IsError:
@@ -244,6 +251,7 @@ func (r *run) scope(c *call) event.Scope {
 	return event.Scope{
 		Task: r.in.Task.Key, Agent: r.in.Agent.Key, Role: r.in.Agent.Role.V, Attempt: r.in.Attempt,
 		Call: c.id, Tool: c.tool.def.Name, Server: c.tool.def.Server, Correlation: c.about,
+		Path: strings.TrimPrefix(r.path+"/"+c.id, "/"),
 	}
 }
 

@@ -59,24 +59,36 @@ func fail(reason Reason, format string, args ...any) *TaskError {
 	return &TaskError{Reason: reason, Detail: fmt.Sprintf(format, args...)}
 }
 
-// deadlineError is the cause of a context that a task's own deadline ended.
-type deadlineError struct {
-	of    string // the key that sets it
-	after time.Duration
+// DeadlineError is the cause of a context that a task's own deadline ended. Whoever
+// answers for a model or a tool may return one of a deadline that passed before, in
+// an earlier life of the run: the task ends by it as it did then.
+type DeadlineError struct {
+	Of    string        // the key that sets it
+	After time.Duration // what it is set to
 }
 
-func (e *deadlineError) Error() string {
-	return fmt.Sprintf("it took longer than its %s of %v", e.of, e.after)
+// Error names the key and the time.
+func (e *DeadlineError) Error() string {
+	return fmt.Sprintf("it took longer than its %s of %v", e.Of, e.After)
 }
 
-func (e *deadlineError) Unwrap() error { return context.DeadlineExceeded }
+// Unwrap lets a caller ask for the field's own sign of a timeout.
+func (e *DeadlineError) Unwrap() error { return context.DeadlineExceeded }
 
 // ended tells a task's deadline from the end of the caller's context.
 func ended(ctx context.Context) *TaskError {
 	cause := context.Cause(ctx)
-	var deadline *deadlineError
-	if errors.As(cause, &deadline) {
-		return &TaskError{Reason: ReasonTimeout, Detail: "the task was stopped", Err: deadline}
+	if late := lateBy(cause); late != nil {
+		return late
 	}
 	return &TaskError{Reason: ReasonCancelled, Detail: "the task was stopped", Err: cause}
+}
+
+// lateBy is how a task ends by the deadline in err; nil where there is none in it.
+func lateBy(err error) *TaskError {
+	var deadline *DeadlineError
+	if !errors.As(err, &deadline) {
+		return nil
+	}
+	return &TaskError{Reason: ReasonTimeout, Detail: "the task was stopped", Err: deadline}
 }

@@ -43,6 +43,7 @@ type run struct {
 	toolFree   bool            // whether the next turn must not call tools
 
 	cause string // the correlation of the call that this work was handed on by
+	path  string // the calls that it was handed on by
 	about string // the correlation of the present turn's events
 
 	quoted    bool   // whether a call in a code fence was handed back
@@ -84,13 +85,14 @@ func (r *run) do(ctx context.Context) (Output, error) {
 	}{{"agent's maxExecutionTime", r.in.Agent.MaxExecutionTime}, {"timeout", r.in.Task.Timeout}} {
 		if limit.after > 0 {
 			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeoutCause(ctx, limit.after, &deadlineError{limit.of, limit.after})
+			ctx, cancel = context.WithTimeoutCause(ctx, limit.after, &DeadlineError{limit.of, limit.after})
 			defer cancel()
 		}
 	}
 	nearest, _ := ctx.Deadline()
 	r.bounded = !nearest.Equal(outer)
-	r.cause = event.ScopeOf(ctx).Correlation
+	outside := event.ScopeOf(ctx)
+	r.cause, r.path = outside.Correlation, outside.Path
 	ctx, stop := context.WithCancel(ctx)
 	answer, err := r.turns(ctx)
 	if err == nil {
@@ -276,7 +278,10 @@ func (r *run) request(ctx context.Context, toolFree bool) (*llm.Response, error)
 	}
 	r.emit(event.Event{Kind: event.ModelCalled, Correlation: r.about, Turn: r.out.Turns, Provider: r.settings.Provider, Model: r.settings.Model, Operation: r.operation})
 	start := time.Now()
-	res, err := r.model.Generate(ctx, req)
+	res, err := r.model.Generate(event.NewContext(ctx, event.Scope{
+		Task: r.in.Task.Key, Agent: r.in.Agent.Key, Role: r.in.Agent.Role.V, Attempt: r.in.Attempt,
+		Correlation: r.about, Operation: r.operation, Path: r.path,
+	}), req)
 	if err == nil && res == nil {
 		err = errors.New("the model returned nothing")
 	}
@@ -286,7 +291,9 @@ func (r *run) request(ctx context.Context, toolFree bool) (*llm.Response, error)
 	}
 	if err != nil {
 		failure := &TaskError{Reason: ReasonModel, Detail: "asking the model", Err: err}
-		if ctx.Err() != nil {
+		if late := lateBy(err); late != nil {
+			failure = late
+		} else if ctx.Err() != nil {
 			failure = ended(ctx)
 		}
 		returned.Error = line(failure.Error(), "")

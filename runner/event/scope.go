@@ -11,6 +11,10 @@ type Scope struct {
 	Call, Tool        string
 	Server            string
 	Correlation       string
+	// Operation is what a model is asked for, in a word. Path are the calls that the
+	// work is done in, from the outermost: work that an agent hands on is done in a
+	// call of its own. Neither is a part of events.
+	Operation, Path string
 }
 
 // Within returns e as something that happens within the scope. What e says

@@ -36,7 +36,8 @@ type Scope struct {
 	Task      string `json:"task,omitempty"`  // key in the crew file
 	Agent     string `json:"agent,omitempty"` // key in the crew file
 	Attempt   int    `json:"attempt,omitempty"`
-	Operation string `json:"operation,omitempty"` // what an agent is asked besides tasks: plan, review, vote
+	Operation string `json:"operation,omitempty"` // what a model is asked for: agent (a task), delegation, plan, review, vote, sample
+	Call      string `json:"call,omitempty"`      // the calls that it is done in, from the outermost, by their ids: outer/inner
 }
 
 // Step is something whose outcome a run cannot come to by itself: what the world
