@@ -48,6 +48,7 @@ type Settings struct {
 	Mounts      []Mount
 	Memory      Memory
 	Knowledge   Knowledge
+	Vault       Vault
 }
 
 // MCP is the section of the MCP servers.

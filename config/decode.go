@@ -17,6 +17,7 @@ type document struct {
 	Mounts      []strict.At[word]   `key:"mounts"`
 	Memory      memoryDocument      `key:"memory"`
 	Knowledge   knowledgeDocument   `key:"knowledge"`
+	Vault       vaultDocument       `key:"vault"`
 }
 
 type mcpDocument struct {
@@ -110,6 +111,7 @@ func (l *loader) decode(tree *strict.Node) *Settings {
 		Permissions: l.permissions(d, doc.Permissions),
 		Memory:      l.memory(doc.Memory),
 		Knowledge:   doc.Knowledge.knowledge(),
+		Vault:       l.vault(x, doc.Vault),
 	}
 	if r := doc.MCP.Reconnect; r.Max > 0 && r.Max < r.Initial {
 		d.Fail(r.Pos, strict.CodeBadValue, "mcp.reconnect.max is "+r.Max.String()+", and below mcp.reconnect.initial, which is "+r.Initial.String(), "")
