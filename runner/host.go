@@ -130,7 +130,7 @@ func Open(ctx context.Context, cfg Config) (_ *Host, err error) {
 	mounts, mountIssues := mountsOf(cfg)
 	h.fs, err = mount.Open(mounts)
 	issues = append(issues, append(mountIssues, issuesOf(CodeBadMount, err)...)...)
-	h.policy, err = policyOf(cfg.Settings.Permissions, h.fs.Base())
+	h.policy, err = policyOf(cfg.Settings.Permissions, h.fs.Base(), cfg.Settings.MCP.Servers)
 	issues = append(issues, issuesOf(CodeBadRule, err)...)
 	h.models, err = newModels(cfg)
 	issues = append(issues, issuesOf(CodeUnknownProfile, err)...)
@@ -142,6 +142,9 @@ func Open(ctx context.Context, cfg Config) (_ *Host, err error) {
 		}
 	}()
 	if err := issues.Err(); err != nil {
+		return nil, err
+	}
+	if err := checkApprovals(cfg.Settings); err != nil {
 		return nil, err
 	}
 	if err := builtin.Register(h.registry, builtin.Config{FS: h.fs, Asker: cfg.Asker, Memory: memoryOf, Documents: documentsOf}); err != nil {
@@ -179,6 +182,7 @@ func Open(ctx context.Context, cfg Config) (_ *Host, err error) {
 	h.guard = permission.NewGuard(h.registry, h.policy, cfg.Approver)
 	h.guard.Observe = h.observe
 	h.guard.Around = h.around()
+	h.guard.Approvals = h.approvals("")
 	h.guard.Concurrent = client || cfg.ConcurrentApprovals
 	return h, nil
 }

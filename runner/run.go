@@ -50,6 +50,10 @@ func (h *Host) run(ctx context.Context, c *crew.Crew, inputs crew.Inputs, events
 	if err := h.models.prepare(ctx, profilesOf(c)...); err != nil {
 		return nil, err
 	}
+	guard, err := h.guardFor(c)
+	if err != nil {
+		return nil, err
+	}
 	began := time.Now()
 	c = c.Expand(inputs)
 	if c.Planning && h.models.gives(c.LLM, config.ProviderEcho) {
@@ -86,7 +90,7 @@ func (h *Host) run(ctx context.Context, c *crew.Crew, inputs crew.Inputs, events
 			}
 			return book.meter(stepped{m, h.models.named(profile)}, h.models.profile(profile)), h.models.settings(profile), nil
 		},
-		Toolbox: h.guard, Definitions: h.guard.Definitions, Forms: process.FormOf,
+		Toolbox: guard, Definitions: guard.Definitions, Forms: process.FormOf,
 		Known: func(ctx context.Context, a *crew.Agent, t *crew.Task) []agent.Section {
 			return sectionsOf(mind.sections(ctx, process.TaskInput{Agent: a, Task: t}))
 		},

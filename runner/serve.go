@@ -91,9 +91,7 @@ func (h *Host) Surface(ctx context.Context, cfg ServeConfig) (*Surface, error) {
 	if err := issues.Err(); err != nil {
 		return nil, err
 	}
-	s.guard = permission.NewGuard(&s.registry, h.policy, h.cfg.Approver)
-	s.guard.Observe = h.observe
-	s.guard.Concurrent = h.guard.Concurrent
+	s.guard = h.guard.Before(&s.registry)
 	s.sync()
 	config.Guard = s.guard
 	var err error

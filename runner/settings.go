@@ -11,6 +11,7 @@ import (
 
 	"crewhost/config"
 	"crewhost/config/strict"
+	"crewhost/crew"
 	"crewhost/mcp"
 	"crewhost/runner/agent"
 	"crewhost/tools/mount"
@@ -81,8 +82,11 @@ func mountsOf(cfg Config) ([]mount.Mount, strict.Issues) {
 // human_input is allowed: it is a question to a person already, and asking
 // whether to ask would be one too many. So are the tools by which agents put work
 // to one another: what a coworker calls is judged in its own turn. And so are those
-// that find what prompts are made of anyway: the crew's own memory and documents.
-func policyOf(p config.Permissions, base string) (*permission.Policy, error) {
+// that find what prompts are made of anyway: the crew's own memory and documents. A
+// crew has all of these by other words than a toolset's.
+//
+// The servers tell which of them agents brought along.
+func policyOf(p config.Permissions, base string, servers []config.Server) (*permission.Policy, error) {
 	rules := func(list []config.Rule) []permission.Rule {
 		var rules []permission.Rule
 		for _, r := range list {
@@ -96,8 +100,14 @@ func policyOf(p config.Permissions, base string) (*permission.Policy, error) {
 	}
 	allow := rules(p.Allow)
 	if verdict := permission.Verdict(p.Default); verdict == permission.Ask || verdict == "" {
-		for _, tool := range []string{"human_input", agent.AskCoworker, agent.DelegateWork, toolRecall, toolConsult} {
+		for _, tool := range ownTools {
 			allow = append(allow, permission.Rule{Pattern: tool, Place: "built in"})
+		}
+	}
+	var private []string
+	for _, s := range servers {
+		if s.Agents != nil {
+			private = append(private, s.Name)
 		}
 	}
 	return permission.New(permission.Config{
@@ -107,7 +117,29 @@ func policyOf(p config.Permissions, base string) (*permission.Policy, error) {
 		Deny:     rules(p.Deny),
 		Headless: permission.Verdict(p.Headless),
 		Base:     base,
+		Private:  private,
+		Narrow:   !p.CrewGrants,
+		Apart:    ownTools,
 	})
+}
+
+// ownTools are the tools that agents have by what they are, or by a task.
+var ownTools = []string{"human_input", agent.AskCoworker, agent.DelegateWork, toolRecall, toolConsult}
+
+// policyFor is the policy of the runs of a crew: the toolsets of its agents have a say.
+func (h *Host) policyFor(c *crew.Crew) (*permission.Policy, error) {
+	return h.policy.With(toolsetsOf(c))
+}
+
+// guardFor is the guard of one run of a crew.
+func (h *Host) guardFor(c *crew.Crew) (*permission.Guard, error) {
+	policy, err := h.policyFor(c)
+	if err != nil {
+		return nil, err
+	}
+	guard := h.guard.With(policy)
+	guard.Approvals = h.approvals(c.Path)
+	return guard, nil
 }
 
 // issuesOf makes issues of an error, which may join several, or be nil.

@@ -89,8 +89,11 @@ const (
 
 // Approvals keep what a person said always.
 type Approvals interface {
-	Standing(Approval) (Standing, error)
-	Keep(Approval) error
+	// Foresee is Standing before any call is made; what can't be read stands for
+	// nothing.
+	Foresee(Approval) Standing
+	Standing(context.Context, Approval) (Standing, error)
+	Keep(context.Context, Approval) error
 }
 
 // approvedForRun is what a person allowed for one run.
@@ -142,7 +145,7 @@ func (g *Guard) answer(ctx context.Context, def tools.Definition, o *Observation
 	if g.Approvals != nil {
 		q.Scopes = append(q.Scopes, Always)
 	}
-	if a, err = g.earlier(&q, about); err != nil || a.Allow {
+	if a, err = g.earlier(ctx, &q, about); err != nil || a.Allow {
 		return g.witnessed(ctx, q, a), true, err
 	}
 	if g.approver == nil {
@@ -160,7 +163,7 @@ func (g *Guard) answer(ctx context.Context, def tools.Definition, o *Observation
 		return Answer{}, false, err
 	}
 	// While this call waited, another may have been answered for both.
-	if a, err = g.earlier(&q, about); err != nil || a.Allow {
+	if a, err = g.earlier(ctx, &q, about); err != nil || a.Allow {
 		return g.witnessed(ctx, q, a), true, err
 	}
 	if a, err = g.approver.Approve(ctx, q); err != nil {
@@ -169,18 +172,18 @@ func (g *Guard) answer(ctx context.Context, def tools.Definition, o *Observation
 		}
 		return Answer{}, false, fmt.Errorf("asking for approval of tool %q: %w", o.Request.Tool, err)
 	}
-	return a, true, g.keep(a, about)
+	return a, true, g.keep(ctx, a, about)
 }
 
 // earlier looks for an answer that was given before; one that does not allow is none.
-func (g *Guard) earlier(q *Question, about Approval) (Answer, error) {
+func (g *Guard) earlier(ctx context.Context, q *Question, about Approval) (Answer, error) {
 	if g.run.has(about) {
 		return Answer{Allow: true, Scope: Run, Stands: true}, nil
 	}
 	if g.Approvals == nil {
 		return Answer{}, nil
 	}
-	standing, err := g.Approvals.Standing(about)
+	standing, err := g.Approvals.Standing(ctx, about)
 	if err != nil {
 		return Answer{}, fmt.Errorf("looking for an approval of tool %q: %w", q.Request.Tool, err)
 	}
@@ -197,7 +200,7 @@ func (g *Guard) witnessed(ctx context.Context, q Question, a Answer) Answer {
 }
 
 // keep keeps an approval for as long as it is for.
-func (g *Guard) keep(a Answer, about Approval) error {
+func (g *Guard) keep(ctx context.Context, a Answer, about Approval) error {
 	if !a.Allow || a.Unasked || a.Scope != Run && a.Scope != Always {
 		return nil
 	}
@@ -205,7 +208,7 @@ func (g *Guard) keep(a Answer, about Approval) error {
 	if a.Scope != Always || g.Approvals == nil {
 		return nil
 	}
-	if err := g.Approvals.Keep(about); err != nil {
+	if err := g.Approvals.Keep(ctx, about); err != nil {
 		return fmt.Errorf("keeping the approval of tool %q: %w", about.Tool, err)
 	}
 	return nil
@@ -217,6 +220,5 @@ func (g *Guard) stands(r Request, o Outlook, tool tools.Tool) bool {
 	if g.Approvals == nil || o.Decision.Verdict != Ask {
 		return false
 	}
-	standing, err := g.Approvals.Standing(g.policy.approvalOf(r, o.Decision, tool.Definition()))
-	return err == nil && standing == Approved
+	return g.Approvals.Foresee(g.policy.approvalOf(r, o.Decision, tool.Definition())) == Approved
 }

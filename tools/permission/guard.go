@@ -102,6 +102,13 @@ func (g *Guard) With(policy *Policy) *Guard {
 	return &run
 }
 
+// Before returns a guard before other tools that is g in everything else.
+func (g *Guard) Before(registry *tools.Registry) *Guard {
+	other := *g
+	other.registry = registry
+	return &other
+}
+
 // Policy returns the policy that decides.
 func (g *Guard) Policy() *Policy { return g.policy }
 

@@ -80,7 +80,7 @@ func (p *Policy) somewhere(tool string) bool {
 	})
 }
 
-// RequestOf is a call of a tool as the policy sees it, without arguments.
+// requestOf is a call of a tool as the policy sees it, without arguments.
 func (g *Guard) requestOf(agent, tool string) (r Request, scoped, ok bool) {
 	t, ok := g.registry.Lookup(tool)
 	if !ok {
