@@ -69,7 +69,7 @@ var imports = map[string][]string{
 	"runner/event":           {},
 	"runner/event/eventtest": {"runner/event"},
 	"runner/journal":         {},
-	"runner/tape":            {"runner/journal", "runner/event"},
+	"runner/tape":            {"runner/journal", "runner/event", "runner/llm/replay"},
 	"runner/lock":            {"tools"},
 	"runner/approvals":       {"config/secret/sealed", "tools/permission"},
 	"runner/telemetry":       {"runner/llm", "runner/event", "tools"},

@@ -67,11 +67,23 @@ func (t *Tape) divergence(req llm.Request, canonical, text string) error {
 		e.Diff = limit("  " + strings.Join(nearest.Match.missing(req, text), "\n  ") + "\nthe request:\n" + lines(canonical))
 	default:
 		e.Line = nearest.Line
-		d := diff.Diff(fmt.Sprintf("%s:%d", t.name, nearest.Line), []byte(lines(nearest.canonical)), "request", []byte(lines(canonical)))
-		_, d, _ = bytes.Cut(d, []byte("\n")) // its first line names a command
-		e.Diff = limit(string(d))
+		e.Diff = Difference(fmt.Sprintf("%s:%d", t.name, nearest.Line), nearest.canonical, "request", canonical)
 	}
 	return e
+}
+
+// Difference shows how one JSON text (-) differs from another (+), for people: a line
+// a value, and a screen or two at most. A text may be empty.
+func Difference(oldName, old, newName, new string) string {
+	layout := func(text string) []byte {
+		if text == "" {
+			return nil
+		}
+		return []byte(lines(text))
+	}
+	d := diff.Diff(oldName, layout(old), newName, layout(new))
+	_, d, _ = bytes.Cut(d, []byte("\n")) // its first line names a command
+	return limit(string(d))
 }
 
 // nearness orders records by how near they are to a request.

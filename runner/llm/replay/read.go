@@ -15,6 +15,7 @@ import (
 const (
 	tapeName    = "crewhost"
 	tapeVersion = 1
+	wholeRuns   = 2         // the version that package tape reads
 	maxLine     = 16 << 20  // bytes
 	maxTape     = 256 << 20 // bytes
 )
@@ -99,6 +100,9 @@ func readHeader(text []byte) (header, error) {
 	var h header
 	if err := strictly(text, &h); err != nil || h.Tape != tapeName {
 		return h, fmt.Errorf(`not a tape: the first line must be {"tape":%q,"version":%d}`, tapeName, tapeVersion)
+	}
+	if h.Version == wholeRuns {
+		return h, fmt.Errorf("this is a tape of a whole run (version %d), which crewhost run --replay plays; llm.tape names a tape of a model alone (version %d)", wholeRuns, tapeVersion)
 	}
 	if h.Version != tapeVersion {
 		return h, fmt.Errorf("the tape has version %d, and only version %d can be read", h.Version, tapeVersion)
