@@ -48,6 +48,7 @@ type Settings struct {
 	Mounts      []Mount
 	Memory      Memory
 	Knowledge   Knowledge
+	Audit       Audit
 	Vault       Vault
 }
 
@@ -81,6 +82,10 @@ type MCP struct {
 	// each a name or an address, lower-cased, with or without a port. Nil: any;
 	// empty: none (W4).
 	AllowedHosts []string
+	// Locked holds servers to what crewhost.lock has of them, and LockFile is that
+	// file, absolute; empty: the one beside the settings, or the crew (R4).
+	Locked   bool
+	LockFile string
 	// TokenStore is where the tokens of OAuth are kept: auto, keyring, file or
 	// memory. Empty is memory.
 	TokenStore string

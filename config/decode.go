@@ -17,6 +17,7 @@ type document struct {
 	Mounts      []strict.At[word]   `key:"mounts"`
 	Memory      memoryDocument      `key:"memory"`
 	Knowledge   knowledgeDocument   `key:"knowledge"`
+	Audit       auditDocument       `key:"audit"`
 	Vault       vaultDocument       `key:"vault"`
 }
 
@@ -33,6 +34,8 @@ type mcpDocument struct {
 	ResourceTools   bool                           `key:"resource_tools"`
 	Limits          limitsDocument                 `key:"limits"`
 	AllowedHosts    *[]strict.At[word]             `key:"allowed_hosts"`
+	Locked          bool                           `key:"locked"`
+	LockFile        strict.At[word]                `key:"lock_file"`
 	TokenStore      strict.At[string]              `key:"token_store"`
 	Import          []strict.At[word]              `key:"import"`
 	Servers         []strict.Named[serverDocument] `key:"servers"`
@@ -97,6 +100,7 @@ func (l *loader) decode(tree *strict.Node) *Settings {
 			ToolTimeout:     doc.MCP.ToolTimeout,
 			ShutdownTimeout: doc.MCP.ShutdownTimeout,
 			MaxStarting:     int(doc.MCP.MaxStarting),
+			Locked:          doc.MCP.Locked,
 			TokenStore:      doc.MCP.TokenStore.V,
 			MaxCalls:        int(doc.MCP.MaxCalls),
 			Keepalive:       doc.MCP.Keepalive,
@@ -111,10 +115,14 @@ func (l *loader) decode(tree *strict.Node) *Settings {
 		Permissions: l.permissions(d, doc.Permissions),
 		Memory:      l.memory(doc.Memory),
 		Knowledge:   doc.Knowledge.knowledge(),
+		Audit:       l.audit(d, doc.Audit),
 		Vault:       l.vault(x, doc.Vault),
 	}
 	if r := doc.MCP.Reconnect; r.Max > 0 && r.Max < r.Initial {
 		d.Fail(r.Pos, strict.CodeBadValue, "mcp.reconnect.max is "+r.Max.String()+", and below mcp.reconnect.initial, which is "+r.Initial.String(), "")
+	}
+	if f := doc.MCP.LockFile; f.V != "" {
+		s.MCP.LockFile = l.absolute(string(f.V), f.Pos)
 	}
 	texts(d, doc.MCP.Import, "mcp.import")
 	oneOf(d, doc.MCP.TokenStore, "mcp.token_store", "auto", "keyring", "file", "memory")
