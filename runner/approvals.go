@@ -99,8 +99,8 @@ func checkApprovals(s *config.Settings) error {
 func endpoint(s config.Server) (written, identity string) {
 	parts := []string{string(s.Transport)}
 	if s.Transport.Remote() {
-		parts = append(parts, place(s.URL.Reveal()))
-		written = place(s.URL.String())
+		parts = append(parts, siteOf(s.URL.Reveal()))
+		written = siteOf(s.URL.String())
 	} else {
 		parts = append(parts, s.Cwd, s.Command.Reveal())
 		words := []string{s.Command.String()}
@@ -117,8 +117,8 @@ func endpoint(s config.Server) (written, identity string) {
 	return secret.MaskTokens(written), "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// place is a URL without user, query and fragment.
-func place(raw string) string {
+// siteOf is a URL without user, query and fragment.
+func siteOf(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {
 		raw, _, _ = strings.Cut(raw, "?")

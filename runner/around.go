@@ -35,5 +35,6 @@ func inward(all ...around) around {
 func (h *Host) around() around {
 	return inward(
 		h.stepOfTool,
+		h.maskResult,
 	)
 }

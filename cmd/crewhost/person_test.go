@@ -120,7 +120,7 @@ func TestWhatAPersonIsShown(t *testing.T) {
 		go func() {
 			defer close(done)
 			arguments := `{"x":"` + strings.Repeat("long ", 100_000) + "\u202e\u009b2J" + `"}`
-			_, _ = p.Approve(t.Context(), permission.Request{Tool: "shell", Arguments: []byte(arguments)}, permission.Decision{})
+			_, _ = p.Approve(t.Context(), permission.Question{Request: permission.Request{Tool: "shell", Arguments: []byte(arguments)}})
 		}()
 		synctest.Wait()
 		typeIn(t, keys, "n\n")
