@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/urfave/cli/v2"
@@ -12,16 +13,17 @@ import (
 	"crewhost/config"
 	"crewhost/config/strict"
 	"crewhost/mcp"
+	"crewhost/runner"
 )
 
 func doctorCommand(c *console) *cli.Command {
 	return &cli.Command{
 		Name:  "doctor",
 		Usage: "check settings, model, mounts and servers, without running a crew",
-		Flags: append(hostFlags(), formatFlagOf("text", "json"),
+		Flags: append(hostFlags(), formatFlagOf(formatText, formatJSON, formatJUnit),
 			&cli.StringFlag{Name: profileFlag, Usage: "check the model profile `ID` in place of the default one"}),
 		Action: func(ctx *cli.Context) error {
-			out, err := outputOf(ctx, c)
+			out, err := outputOf(ctx, c, formatJUnit)
 			if err != nil {
 				return err
 			}
@@ -121,6 +123,7 @@ func (d *diagnosis) examine(ctx *cli.Context, c *console, anchor string) error {
 	}
 	d.servers(host.Servers())
 	d.add("tools", fine, "%s", count(len(host.Tools()), "tool"))
+	d.tokens(host.Weigh(ctx.Context, nil, nil))
 	return nil
 }
 
@@ -172,15 +175,31 @@ func (d *diagnosis) servers(reports []mcp.ServerReport) {
 	}
 }
 
+// tokens says what the tools take of a model's context where all were offered.
+func (d *diagnosis) tokens(w runner.Weights) {
+	for _, p := range w.Providers {
+		var parts []string
+		for _, s := range p.Servers {
+			parts = append(parts, fmt.Sprintf("%s %d", hostOr(s.Server), s.Tokens))
+		}
+		d.add("tokens "+p.Provider, fine, "about %d of %s: %s", p.Tokens, count(p.Tools, "definition"), strings.Join(parts, ", "))
+	}
+}
+
 func (d *diagnosis) print(out *output) error {
 	for i, f := range d.findings {
 		d.findings[i].Detail = out.mask(f.Detail)
 	}
-	if out.json {
+	switch {
+	case out.json:
 		if err := out.encode(d.findings); err != nil {
 			return err
 		}
-	} else {
+	case out.format == formatJUnit:
+		if err := junitOfFindings(d.findings).write(out.out); err != nil {
+			return err
+		}
+	default:
 		table := tabwriter.NewWriter(out.out, 0, 4, 2, ' ', 0)
 		for _, f := range d.findings {
 			fmt.Fprintf(table, "%s\t%s\t%s\n", f.Status, f.Check, f.Detail)

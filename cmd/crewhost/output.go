@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
 	"unicode"
 
@@ -23,19 +22,25 @@ import (
 // there.
 type output struct {
 	out     io.Writer
-	console *console // its err, which --log-format changes, has all else
-	json    bool
+	console *console            // its err, which --log-format changes, has all else
+	format  string              // what --format says
+	json    bool                // that it says json
+	verbose bool                // a table of the report goes to stderr, where stdout has text
 	show    bool                // out is a terminal
 	mask    func(string) string // hides the secrets of the settings
 }
 
-// outputOf is the output that --format asks for.
-func outputOf(ctx *cli.Context, c *console) (*output, error) {
-	format, err := oneOf(ctx, formatFlag, "text", "json")
+// outputOf is the output that --format asks for: text, JSON, or one of the further
+// formats that the command has.
+func outputOf(ctx *cli.Context, c *console, further ...string) (*output, error) {
+	format, err := oneOf(ctx, formatFlag, append([]string{formatText, formatJSON}, further...)...)
 	if err != nil {
 		return nil, err
 	}
-	return &output{out: c.out, console: c, json: format == "json", mask: c.redactor.Redact, show: c.show}, nil
+	return &output{
+		out: c.out, console: c, format: format, json: format == formatJSON, mask: c.redactor.Redact, show: c.show,
+		verbose: ctx.Int(verbosityFlag) > 0,
+	}, nil
 }
 
 // reason is an error on stdout, which nobody else masks.
@@ -80,6 +85,14 @@ type jsonTool struct {
 	Title       string          `json:"title,omitempty"`
 	Description string          `json:"description,omitempty"`
 	InputSchema json.RawMessage `json:"inputSchema,omitempty"`
+	Digests     jsonDigests     `json:"digests"`
+}
+
+// jsonDigests are what a definition is told apart by.
+type jsonDigests struct {
+	Description string `json:"description"`
+	Schema      string `json:"schema"`
+	Definition  string `json:"definition"`
 }
 
 // jsonServer is a server in a report.
@@ -87,6 +100,7 @@ type jsonServer struct {
 	Name      string     `json:"name"`
 	State     string     `json:"state"`
 	Required  bool       `json:"required"`
+	Agents    []string   `json:"agents,omitempty"` // of the crew, which bring it
 	Transport string     `json:"transport"`
 	Era       string     `json:"era,omitempty"`
 	Protocol  string     `json:"protocol,omitempty"`
@@ -111,12 +125,15 @@ func (o *output) servers(reports []mcp.ServerReport) []jsonServer {
 	for _, r := range reports {
 		s := jsonServer{
 			Name: r.Name, State: string(r.State), Required: r.Required, Transport: string(r.Transport),
-			Era: string(r.Era), Protocol: r.Protocol, Server: r.ServerName, Version: r.ServerVersion,
-			Tools: append([]string{}, r.Tools...), Skipped: []jsonSkip{}, Warnings: append([]string{}, r.Warnings...),
+			Era: string(r.Era), Protocol: r.Protocol, Server: o.mask(r.ServerName), Version: o.mask(r.ServerVersion),
+			Tools: append([]string{}, r.Tools...), Skipped: []jsonSkip{}, Warnings: []string{},
 			Millis: r.Took.Milliseconds(),
 		}
 		for _, skip := range r.Skipped {
-			s.Skipped = append(s.Skipped, jsonSkip{Tool: skip.Tool, Reason: string(skip.Reason), Holder: skip.Holder})
+			s.Skipped = append(s.Skipped, jsonSkip{Tool: o.mask(skip.Tool), Reason: string(skip.Reason), Holder: o.mask(skip.Holder)})
+		}
+		for _, w := range r.Warnings {
+			s.Warnings = append(s.Warnings, o.mask(w))
 		}
 		if r.Err != nil {
 			s.Error, s.Code = o.reason(r.Err), string(tools.CodeOf(r.Err))
@@ -139,7 +156,7 @@ func (o *output) tools(defs []tools.Definition) error {
 	}
 	list := make([]jsonTool, 0, len(defs))
 	for _, d := range defs {
-		list = append(list, jsonTool{d.Name, d.Server, d.Original, d.Title, d.Description, d.InputSchema})
+		list = append(list, jsonTool{d.Name, d.Server, d.Original, d.Title, d.Description, d.InputSchema, jsonDigests(d.Digests())})
 	}
 	return o.encode(map[string]any{"tools": list})
 }
@@ -154,59 +171,63 @@ type jsonIssue struct {
 	Hint    string `json:"hint,omitempty"`
 }
 
-func jsonIssues(issues crew.Issues) []jsonIssue {
+func (o *output) jsonIssues(issues crew.Issues) []jsonIssue {
 	list := []jsonIssue{}
 	for _, i := range issues {
-		list = append(list, jsonIssue{i.File, i.Line, i.Column, i.Code, i.Message, i.Hint})
+		list = append(list, jsonIssue{i.File, i.Line, i.Column, i.Code, o.mask(i.Message), o.mask(i.Hint)})
 	}
 	return list
 }
 
 // verdict prints what the host thinks of a crew, and returns an error where
 // that is not good. The text forms of the first lines, for who asked for a verdict
-// (judging) and not for a run, are Orkeon's.
-func (o *output) verdict(target string, v runner.Verdict, judging bool) error {
-	path, err := filepath.Abs(target)
-	if err != nil {
-		path = target
+// (judging) and not for a run, are Orkeon's. Stdout has the report where --format is
+// not text, and with -v stderr has a table of it where it is.
+func (o *output) verdict(r report, judging bool) error {
+	if err := o.report(r); err != nil {
+		return err
 	}
-	if v.Path != "" {
-		path = v.Path
-	}
-	if o.json {
-		err := o.encode(map[string]any{
-			"ok": len(v.Issues) == 0, "crew": path,
-			"agents": v.Agents, "tasks": v.Tasks, "toolsResolved": v.Tools,
-			"issues": jsonIssues(v.Issues), "warnings": jsonIssues(v.Warnings),
-			"servers": o.servers(v.Servers),
-		})
-		if err != nil {
-			return err
-		}
-	} else {
+	v := r.verdict
+	if o.format == formatText {
 		for _, w := range v.Warnings {
 			fmt.Fprintln(o.console.err, "WARNING: "+w.Error())
 		}
+		if o.verbose {
+			r.table(o.console.err)
+		}
 	}
 	if len(v.Issues) == 0 {
-		if o.json {
+		if o.format != formatText {
 			return nil
 		}
-		return o.text("VALIDATION OK: %s (agents=%d, tasks=%d, tools resolved=%d)\n", path, v.Agents, v.Tasks, v.Tools)
+		return o.text("VALIDATION OK: %s (agents=%d, tasks=%d, tools resolved=%d)\n", r.path, v.Agents, v.Tasks, v.Tools)
 	}
 	if judging {
-		fmt.Fprintf(o.console.err, "VALIDATION FAILED: %s\n", path)
+		fmt.Fprintf(o.console.err, "VALIDATION FAILED: %s\n", r.path)
 	}
 	for _, issue := range v.Issues {
 		fmt.Fprintln(o.console.err, oneLine(issue.Error()))
 	}
-	return errReported{count(len(v.Issues), "problem") + " in " + path, v.Issues}
+	return errReported{count(len(v.Issues), "problem") + " in " + r.path, v.Issues}
+}
+
+// report writes a report in the format that was asked for; of text there is none.
+func (o *output) report(r report) error {
+	switch o.format {
+	case formatJSON:
+		return o.encode(o.jsonReport(r))
+	case formatJUnit:
+		return o.junit(r).write(o.out)
+	case formatSARIF:
+		return o.encode(o.sarif(r))
+	}
+	return nil
 }
 
 // refused is the verdict on a crew that was not judged, since the settings or flags
-// won't do, or a server that they require.
-func (o *output) refused(target string, err error, judging bool) error {
-	if !judging && !o.json {
+// won't do, or a server that they require. s is nil where the settings are at fault.
+func (o *output) refused(s *session, target string, err error, judging bool) error {
+	if !judging && o.format == formatText {
 		return err
 	}
 	var (
@@ -217,12 +238,19 @@ func (o *output) refused(target string, err error, judging bool) error {
 	case errors.As(err, &issues):
 	case errors.As(err, &required):
 		for _, failed := range required.Failed {
-			issues = append(issues, strict.Issue{Code: "required-server", Message: o.reason(failed)})
+			issues = append(issues, strict.Issue{Code: codeRequiredServer, Message: o.reason(failed)})
 		}
 	default:
 		return err
 	}
-	if err := o.verdict(target, runner.Verdict{Issues: issues}, judging); !errors.As(err, new(errReported)) {
+	r := report{path: pathOf(target, runner.Verdict{}), verdict: runner.Verdict{Issues: issues}}
+	if s != nil {
+		r.settings = s.settings
+		if required != nil {
+			r.verdict.Servers = inOrder(s.progress.reports(), s.settings.MCP.Servers)
+		}
+	}
+	if err := o.verdict(r, judging); !errors.As(err, new(errReported)) {
 		return err
 	}
 	if required != nil {
@@ -263,11 +291,15 @@ type jsonUsage struct {
 
 func usageOf(u llm.Usage) jsonUsage { return jsonUsage{u.Input, u.Output, u.Measured} }
 
-// run prints a run's output: the final text alone, or everything in JSON. What
-// a failed run had got to is printed in JSON only; text is for success.
-func (o *output) run(result *runner.Output, failure error) error {
+// run prints a run's output: the final text alone, or everything in JSON, or its
+// tasks as tests. What a failed run had got to is not printed as text, which is for
+// success.
+func (o *output) run(crewName string, result *runner.Output, failure error) error {
 	if result == nil {
 		return nil
+	}
+	if o.format == formatJUnit {
+		return o.junitOfRun(crewName, result, failure).write(o.out)
 	}
 	if !o.json {
 		if failure != nil {

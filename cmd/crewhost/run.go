@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -25,7 +26,7 @@ func runCommand(c *console) *cli.Command {
 			&cli.StringSliceFlag{Name: "var", Aliases: []string{"V"}, Usage: "set the variable `KEY=VALUE` of the crew; may repeat"},
 			&cli.StringFlag{Name: "initial-context", Usage: "set the variable initial_context to `TEXT`"},
 			&cli.StringFlag{Name: profileFlag, Usage: "use the model profile `ID`"},
-			formatFlagOf("text", "json"),
+			formatFlagOf(formatText, formatJSON, formatJUnit, formatSARIF),
 			&cli.StringFlag{Name: eventsFlag, Usage: "write events to stdout as `jsonl`, and take commands on stdin"},
 			&cli.BoolFlag{Name: streamFlag, Usage: "tell answers of models piece by piece"},
 		),
@@ -66,9 +67,13 @@ func listTools(ctx *cli.Context, c *console) error {
 // path leads up to the verdict, so both see one surface (O10). What happens is
 // told to w, where a program watches.
 func runCrew(ctx *cli.Context, c *console, w *watch) (err error) {
-	out, err := outputOf(ctx, c)
+	judging := ctx.Bool("validate")
+	out, err := outputOf(ctx, c, formatJUnit, formatSARIF)
 	if err != nil {
 		return err
+	}
+	if out.format == formatSARIF && !judging {
+		return usagef("run: --format sarif is for --validate: a run has no places in files to tell of")
 	}
 	target, err := targetOf(ctx)
 	if err != nil {
@@ -84,7 +89,7 @@ func runCrew(ctx *cli.Context, c *console, w *watch) (err error) {
 	}
 	s, err := newSession(ctx, c, anchor)
 	if err != nil {
-		return out.refused(target, err, ctx.Bool("validate"))
+		return out.refused(nil, target, err, judging)
 	}
 	loaded, loadIssues := crew.Load(target)
 	changes := []func(*runner.Config){func(cfg *runner.Config) { cfg.Stream = ctx.Bool(streamFlag) }}
@@ -95,7 +100,7 @@ func runCrew(ctx *cli.Context, c *console, w *watch) (err error) {
 	}
 	host, err := s.open(ctx, changes...)
 	if err != nil {
-		return out.refused(target, err, ctx.Bool("validate"))
+		return out.refused(s, target, err, judging)
 	}
 	defer closeHost(host, &err)
 
@@ -103,8 +108,9 @@ func runCrew(ctx *cli.Context, c *console, w *watch) (err error) {
 	if err := ctx.Context.Err(); err != nil {
 		return err
 	}
-	if ctx.Bool("validate") || len(verdict.Issues) > 0 {
-		return out.verdict(target, verdict, ctx.Bool("validate"))
+	if judging || len(verdict.Issues) > 0 {
+		weights := host.Weigh(ctx.Context, loaded, inputs)
+		return out.verdict(newReport(s, target, ctx.String(approveFlag), host, loaded, verdict, weights), judging)
 	}
 	for _, w := range verdict.Warnings {
 		s.warn(w.Error())
@@ -115,7 +121,7 @@ func runCrew(ctx *cli.Context, c *console, w *watch) (err error) {
 		w.output(result, err)
 		return err
 	}
-	if printErr := out.run(result, err); err == nil && printErr != nil {
+	if printErr := out.run(cmp.Or(loaded.Name.V, filepath.Base(loaded.Path)), result, err); err == nil && printErr != nil {
 		err = &runner.RunError{Err: printErr} // nobody has got what it came to
 	}
 	return err
