@@ -7,7 +7,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"crewhost/config/secret"
@@ -32,6 +35,10 @@ type Vault struct {
 	file     sealed.File
 	redactor *secret.Redactor
 	now      func() time.Time
+
+	mu   sync.Mutex // held while reading, and over what follows
+	seen fs.FileInfo
+	read []Credential // of the file as it was seen
 }
 
 // New makes a vault. Nothing is read or written yet.
@@ -109,11 +116,23 @@ func (v *Vault) all(ctx context.Context) ([]Credential, error) {
 	if v == nil || v.file.Path == "" {
 		return nil, nil
 	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	// Each request to a server looks here, and files are replaced, never changed.
+	now, err := os.Stat(v.file.Path)
+	if err == nil && v.seen != nil && os.SameFile(now, v.seen) && now.ModTime().Equal(v.seen.ModTime()) && now.Size() == v.seen.Size() {
+		return v.read, nil
+	}
+	v.seen, v.read = nil, nil
 	data, err := v.file.Read(ctx)
 	if err != nil || data == nil {
 		return nil, err
 	}
-	return v.decode(data)
+	all, err := v.decode(data)
+	if err == nil && now != nil {
+		v.seen, v.read = now, all // older than what was read, at worst: then it is read once more
+	}
+	return all, err
 }
 
 // Set puts a credential in, in place of one for the same server; replaced says
