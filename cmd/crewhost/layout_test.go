@@ -50,7 +50,7 @@ var imports = map[string][]string{
 	"mcp/mcptest/conformance": {"mcp", "config", "config/secret", "tools"},
 
 	"runner": {
-		"config", "config/secret", "config/strict", "config/vault", "crew", "mcp", "mcp/gateway", "mcp/server",
+		"config", "config/secret", "config/secret/sealed", "config/strict", "config/vault", "crew", "mcp", "mcp/admission", "mcp/gateway", "mcp/server",
 		"tools", "tools/permission", "tools/mount", "tools/builtin", "tools/audit",
 		"runner/llm", "runner/llm/provider", "runner/llm/replay",
 		"runner/agent", "runner/process", "runner/event", "runner/journal",
