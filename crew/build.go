@@ -21,6 +21,8 @@ type builder struct {
 	wrong map[Pos]bool
 	// pairWithout is set for CrewAI's pair without a file for the crew's own keys.
 	pairWithout bool
+	// doubtful are the agents whose tools could not all be read.
+	doubtful map[string]bool
 	// unread: parts of the crew that no reference can be judged against.
 	unread struct{ agents, tasks bool }
 }
@@ -61,7 +63,7 @@ func (b *builder) add(issues Issues) {
 
 // build decodes the tree, whose agents and tasks have the keys of their format.
 func (b *builder) build(root *strict.Node, crewai bool) *Crew {
-	b.crew = &Crew{Format: Orkeon}
+	b.crew, b.doubtful = &Crew{Format: Orkeon}, map[string]bool{}
 	var doc crewDoc
 	var agents entities[agentDoc]
 	var tasks entities[taskDoc]
@@ -92,6 +94,7 @@ func (b *builder) build(root *strict.Node, crewai bool) *Crew {
 	b.atLeastOne("tasks", doc.Pos, doc.Tasks, len(tasks.list) > 0 || tasks.wrong || b.unread.tasks)
 	b.unread.agents = b.unread.agents || agents.wrong || len(agents.list) == 0
 	b.unread.tasks = b.unread.tasks || tasks.wrong || len(tasks.list) == 0
+	company(b.crew.Agents, b.doubtful, b.fail)
 	b.references()
 	b.cycles()
 	b.processRules(&doc)
@@ -191,7 +194,7 @@ func (b *builder) agent(e strict.Named[agentDoc]) *Agent {
 		Role:             b.longest(b.text(doc.Role, at+".role"), 256, at+".role"),
 		Goal:             b.longest(b.text(doc.Goal, at+".goal"), 2048, at+".goal"),
 		Backstory:        doc.Backstory,
-		Tools:            b.set(doc.Tools, at+".tools"),
+		Servers:          b.servers(doc.Servers, at+".mcpServers"),
 		AllowDelegation:  or(doc.AllowDelegation, b.crew.Format == Orkeon),
 		MaxIter:          20,
 		MaxRPM:           b.atLeast(doc.MaxRPM, 1, at+".maxRpm"),
@@ -199,6 +202,11 @@ func (b *builder) agent(e strict.Named[agentDoc]) *Agent {
 		LLM:              b.llm(doc.LLM, at+".llm"),
 		Guardrails:       b.guardrails(doc.Guardrails, at+".guardrails"),
 		MaxExecutionTime: doc.MaxExecutionTime.V,
+	}
+	var doubtful bool
+	a.Tools, a.Toolsets, doubtful = b.tools(doc.Tools, at+".tools")
+	if doubtful {
+		b.doubtful[a.Key] = true
 	}
 	if a.Role.V = strings.TrimSpace(a.Role.V); !a.Role.Set { // a folded scalar ends in a newline, a name does not
 		a.Role.V = e.Key

@@ -23,11 +23,25 @@ import (
 type host struct {
 	tools, profiles []string
 	missing         map[string]string
+	offers          map[string][]Offer
 }
 
 func (h host) Tools() []string            { return h.tools }
 func (h host) Profiles() []string         { return h.profiles }
 func (h host) Missing(tool string) string { return h.missing[tool] }
+
+// Offers knows the tools of servers by their names, and its own by "".
+func (h host) Offers(server *Server) ([]Offer, string) {
+	name := ""
+	if server != nil {
+		name = server.Name.V
+	}
+	offers, ok := h.offers[name]
+	if !ok && server != nil {
+		return nil, "it could not be connected"
+	}
+	return offers, ""
+}
 
 // parse reads a crew that must have no issue.
 func parse(t *testing.T, text string) *Crew {

@@ -28,6 +28,15 @@ const (
 	// CodeDependencyCycle: tasks that wait for each other.
 	CodeDependencyCycle = "dependency-cycle"
 
+	// CodeCredential: what is, or would be, a credential.
+	CodeCredential = "credential"
+	// CodeVariable: a ${VARIABLE}, which crew files have none of.
+	CodeVariable = "variable"
+	// CodeUnused: an agent's MCP server that no toolset of the agent uses (A2).
+	CodeUnused = "unused-server"
+	// CodeServer: an agent's MCP server that this host has not got.
+	CodeServer = "server"
+
 	// CodeUnknownTool: the host has no tool of that name.
 	CodeUnknownTool = "unknown-tool"
 	// CodeUnknownProfile: the settings have no model profile of that id.
@@ -41,6 +50,8 @@ const (
 	CodeNoEffect = "no-effect"
 	// CodeUnassigned, a warning: tasks of a CrewAI crew that name no agent.
 	CodeUnassigned = "unassigned-task"
+	// CodeLongName, a warning: the name of a server that models may not see whole.
+	CodeLongName = "long-name"
 	// CodeUnknownFormat, a warning: the format of a deliverable is not known.
 	CodeUnknownFormat = "unknown-format"
 )

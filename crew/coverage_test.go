@@ -114,6 +114,8 @@ func element(typ reflect.Type, at string) (reflect.Type, string) {
 			typ = typ.Elem()
 		case typ == reflect.TypeFor[crewaiLLM]():
 			return reflect.TypeFor[llmDoc](), at
+		case typ == reflect.TypeFor[serversDoc]():
+			return reflect.TypeFor[serverDoc](), at + "*."
 		case strings.HasPrefix(typ.Name(), "Named["):
 			v, _ := typ.FieldByName("V")
 			typ, at = v.Type, at+"*."

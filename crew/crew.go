@@ -144,6 +144,7 @@ type Agent struct {
 type Server struct {
 	Name    Text // unique among the agent's
 	Pos     Pos
+	Kind    string // [ServerURL] unless said, [ServerHTTP], [ServerSSE] or [ServerStdio]
 	URL     Text
 	Command Text
 	Args    []Text
@@ -297,11 +298,16 @@ type Collection struct {
 
 // Catalog is what a crew is judged against: the names that the host offers.
 type Catalog interface {
-	// Tools returns the names of all tools, sorted.
+	// Tools returns the names of the tools that any agent may name, sorted: those
+	// of agents' own servers are not among them.
 	Tools() []string
 	// Profiles returns the ids of all model profiles, sorted.
 	Profiles() []string
 	// Missing says why a tool is not there though a server was to offer it (a
 	// server that failed, a collision), or "".
 	Missing(tool string) string
+	// Offers returns what toolsets choose from: the tools of an agent's own server
+	// or, where server is nil, those of the host that are not of any server. Why says
+	// why nothing is known of the server, or is "".
+	Offers(server *Server) (offers []Offer, why string)
 }

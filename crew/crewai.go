@@ -22,7 +22,8 @@ type crewaiAgent struct {
 	Goal             Text           `key:"goal,required"`
 	Backstory        Text           `key:"backstory"`
 	LLM              *crewaiLLM     `key:"llm"`
-	Tools            []Text         `key:"tools"`
+	Tools            []toolDoc      `key:"tools"`
+	Servers          serversDoc     `key:"mcpServers"`
 	MaxIter          strict.At[int] `key:"maxIter"`
 	MaxRPM           strict.At[int] `key:"maxRpm"`
 	MaxTokens        strict.At[int] `key:"maxTokens"`
@@ -38,6 +39,7 @@ type crewaiAgent struct {
 	DateFormat           *strict.Node `key:"dateFormat"`
 	MaxReasoningAttempts *strict.Node `key:"maxReasoningAttempts"`
 
+	MCPs                *strict.Node `key:"mcps"`
 	FunctionCallingLLM  *strict.Node `key:"functionCallingLlm"`
 	SystemTemplate      *strict.Node `key:"systemTemplate"`
 	PromptTemplate      *strict.Node `key:"promptTemplate"`
@@ -115,6 +117,7 @@ func (b *builder) crewaiAgent(key string, a crewaiAgent) agentDoc {
 		{"cache", a.Cache, ""}, {"max_retry_limit", a.MaxRetryLimit, ""}, {"respect_context_window", a.RespectContextWindow, ""},
 		{"use_system_prompt", a.UseSystemPrompt, ""}, {"code_execution_mode", a.CodeExecutionMode, ""},
 		{"date_format", a.DateFormat, ""}, {"max_reasoning_attempts", a.MaxReasoningAttempts, ""},
+		{"mcps", a.MCPs, "write mcp_servers: [{name: …, url: …}], and {type: mcp_toolset, mcp_server_name: …} among the tools"},
 		{"function_calling_llm", a.FunctionCallingLLM, "one model does both here: give it as llm"},
 		{"system_template", a.SystemTemplate, "put what it says into the backstory"},
 		{"prompt_template", a.PromptTemplate, "put what it says into the backstory"},
@@ -135,7 +138,7 @@ func (b *builder) crewaiAgent(key string, a crewaiAgent) agentDoc {
 		b.extra(at, k)
 	}
 	doc := agentDoc{
-		Pos: a.Pos, Role: a.Role, Goal: a.Goal, Backstory: a.Backstory, Tools: a.Tools, AllowDelegation: a.AllowDelegation,
+		Pos: a.Pos, Role: a.Role, Goal: a.Goal, Backstory: a.Backstory, Tools: a.Tools, Servers: a.Servers, AllowDelegation: a.AllowDelegation,
 		MaxIter: a.MaxIter, MaxRPM: a.MaxRPM, Verbose: a.Verbose, MaxExecutionTime: a.MaxExecutionTime,
 	}
 	if a.LLM != nil {

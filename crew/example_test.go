@@ -13,6 +13,8 @@ func (surface) Tools() []string       { return []string{"file_read", "web_search
 func (surface) Profiles() []string    { return nil }
 func (surface) Missing(string) string { return "" }
 
+func (surface) Offers(*crew.Server) (offers []crew.Offer, why string) { return nil, "" }
+
 func Example() {
 	c, err := crew.Load("testdata/good/single.yaml")
 	if err != nil {

@@ -49,7 +49,8 @@ type agentDoc struct {
 	Role             Text           `key:"role"`
 	Goal             Text           `key:"goal,required"`
 	Backstory        Text           `key:"backstory"`
-	Tools            []Text         `key:"tools"`
+	Tools            []toolDoc      `key:"tools"`
+	Servers          serversDoc     `key:"mcpServers"`
 	AllowDelegation  *bool          `key:"allowDelegation"`
 	MaxIter          strict.At[int] `key:"maxIter"`
 	MaxRPM           strict.At[int] `key:"maxRpm"`

@@ -19,6 +19,7 @@ func (c *Crew) Validate(catalog Catalog, inputs Inputs) Issues {
 	v.llm(c.LLM, "llm")
 	for _, a := range c.Agents {
 		v.each(a.Tools, "agents."+a.Key+".tools")
+		v.toolsets(a, "agents."+a.Key)
 		v.llm(a.LLM, "agents."+a.Key+".llm")
 		v.guardrails(a.Guardrails, "agents."+a.Key+".guardrails")
 	}
@@ -36,6 +37,7 @@ type validator struct {
 	crew            *Crew
 	catalog         Catalog
 	tools, profiles []string
+	own             []string // tools of agents' own servers, by the names that agents see
 	issues          Issues
 }
 
@@ -70,6 +72,72 @@ func (v *validator) tool(t Text, at string) {
 	v.fail(t.Pos, CodeUnknownTool, message, hint)
 }
 
+// toolsets judges what an agent's toolsets name against what there is, and counts
+// what they bring.
+func (v *validator) toolsets(a *Agent, at string) {
+	for i := range a.Servers {
+		s := &a.Servers[i]
+		offers, why := v.catalog.Offers(s)
+		if why != "" {
+			v.fail(s.Name.Pos, CodeServer, fmt.Sprintf("%s.mcpServers: %s: %s", at, strict.Quote(s.Name.V), why), "")
+		}
+		for _, o := range offers {
+			v.own = append(v.own, ToolName(s.Name.V, o.Tool))
+		}
+	}
+	count := len(a.Tools)
+	for _, t := range a.Toolsets {
+		var server *Server
+		if !t.ofHost() {
+			if server = a.Server(t.Server.V); server == nil {
+				continue // the crew has been told
+			}
+		}
+		offers, why := v.catalog.Offers(server)
+		if why != "" {
+			continue
+		}
+		known := make([]string, len(offers))
+		for i, o := range offers {
+			known[i] = o.Tool
+			named := -1
+			if server == nil {
+				named = slices.IndexFunc(a.Tools, func(n Text) bool { return n.V == o.Tool })
+			}
+			switch has := t.Has(o); {
+			case named < 0 && has:
+				count++
+			case named >= 0 && !has && (!o.Apart || t.Names(o.Tool)):
+				v.fail(a.Tools[named].Pos, CodeConflict, fmt.Sprintf("%s.tools: the agent's toolset of the host's tools (%s) switches %s off", at, t.Pos, strict.Quote(o.Tool)),
+					"enable it there: configs: [{name: "+o.Tool+", enabled: true}]")
+			}
+		}
+		for _, e := range t.Tools {
+			if slices.Contains(known, e.Tool.V) {
+				continue
+			}
+			message, registered := fmt.Sprintf("%s.tools: the host has no tool %s of its own", at, strict.Quote(e.Tool.V)), e.Tool.V
+			if server != nil {
+				message = fmt.Sprintf("%s.tools: the MCP server %s has no tool %s", at, strict.Quote(server.Name.V), strict.Quote(e.Tool.V))
+				registered = ToolName(server.Name.V, e.Tool.V)
+			}
+			hint := strict.DidYouMean(e.Tool.V, known)
+			if why := v.catalog.Missing(registered); why != "" && server != nil {
+				message, hint = message+": "+why, ""
+			} else if here, _ := datedName(e.Tool.V); server == nil && here != "" {
+				hint = "did you mean " + strict.Quote(here) + "?"
+			} else if len(known) == 0 {
+				hint = "it has none"
+			}
+			v.fail(e.Tool.Pos, CodeUnknownTool, message, hint)
+		}
+	}
+	if len(a.Toolsets) > 0 && count > MaxTools {
+		v.fail(a.Toolsets[0].Pos, CodeOutOfRange, fmt.Sprintf("%s.tools: the toolsets bring the agent to %d tools; the limit is %d", at, count, MaxTools),
+			"default_config: {enabled: false}, and in configs enable those that it needs")
+	}
+}
+
 func (v *validator) llm(l *LLM, at string) {
 	if l == nil || !l.Profile.Set || slices.Contains(v.profiles, l.Profile.V) {
 		return
@@ -89,7 +157,7 @@ func (v *validator) guardrails(g *Guardrails, at string) {
 		return
 	}
 	for _, r := range g.ToolRules {
-		if strict.Nearest(r.Tool.V, v.tools) != "" {
+		if !slices.Contains(v.own, r.Tool.V) && strict.Nearest(r.Tool.V, v.tools) != "" {
 			v.tool(r.Tool, at+".toolRules")
 		}
 	}
@@ -193,12 +261,20 @@ func (c *Crew) Unused(inputs Inputs) []string {
 	return slices.DeleteFunc(inputs.names(), func(name string) bool { return used[foldName(name)] })
 }
 
-// ToolNames returns the names of the tools that agents and tasks have, each
+// ToolNames returns the names of the tools that agents and tasks have by name, each
 // once, sorted.
 func (c *Crew) ToolNames() []string {
 	var names []string
 	for _, a := range c.Agents {
 		names = append(names, values(a.Tools)...)
+		for _, t := range a.Toolsets {
+			for _, tool := range t.named() {
+				if !t.ofHost() {
+					tool = ToolName(t.Server.V, tool)
+				}
+				names = append(names, tool)
+			}
+		}
 	}
 	for _, t := range c.Tasks {
 		names = append(names, values(t.Tools)...)

@@ -123,6 +123,9 @@ func (b *builder) add(raw json.RawMessage) {
 		b.skip(t.Name, ReasonTooLarge)
 		return
 	}
+	if len(b.server.Agents) > 0 { // the name is out of reach of all other servers (A9)
+		def.Name, def.Original = agentToolName(b.server.Name, t.Name), t.Name
+	}
 	b.schemas += size
 	b.defs = append(b.defs, def)
 }

@@ -10,6 +10,10 @@ import (
 	"crewhost/tools"
 )
 
+// agentToolName is the registered name of a tool of a server that agents bring along
+// (A9). Plain names are for the servers of the settings.
+func agentToolName(server, tool string) string { return "mcp__" + server + "__" + tool }
+
 // names are the names that servers hold in the registry. A server that has held a
 // name keeps it until all are closed, also while it offers no such tool or is
 // gone: what a crew was judged to use never turns into a tool of somebody else in

@@ -117,15 +117,15 @@ func (s *session) refresh(ctx context.Context, conn *connection) (same bool) {
 func spoilt(old, new catalog) error {
 	kept := make(map[string]bool, len(new.defs))
 	for _, d := range new.defs {
-		kept[d.Name] = true
+		kept[d.ServerName()] = true
 	}
 	bad := make(map[string]Skip)
 	for _, skip := range new.skipped {
 		bad[skip.Tool] = skip
 	}
 	for _, d := range old.defs {
-		if skip, ok := bad[d.Name]; ok && !kept[d.Name] {
-			return fmt.Errorf("the definition of the tool %q can't be used (%s)", d.Name, skip.Reason)
+		if skip, ok := bad[d.ServerName()]; ok && !kept[d.ServerName()] {
+			return fmt.Errorf("the definition of the tool %q can't be used (%s)", d.ServerName(), skip.Reason)
 		}
 	}
 	return nil

@@ -35,6 +35,7 @@ type ServerReport struct {
 	State     State
 	Required  bool
 	Transport config.Transport
+	Agents    []string // that bring the server along, by their keys; nil: the settings do (A1)
 
 	Era           Era
 	Protocol      string // the negotiated version, such as "2025-11-25"

@@ -40,7 +40,7 @@ type resourceArguments struct {
 func (all *Sessions) resourceTools() []*resourceTool {
 	var servers []string
 	for _, s := range all.sessions {
-		if s.offersResources() {
+		if s.offersResources() && len(s.server.Agents) == 0 { // an agent's server lends its tools, and to that agent
 			servers = append(servers, s.server.Name)
 		}
 	}
@@ -156,7 +156,21 @@ func (t *resourceTool) arguments(raw json.RawMessage) (resourceArguments, error)
 	return args, nil
 }
 
+// ofAgents is what a model is told that asks for what a server has besides tools
+// which an agent brought along, or "".
+func (all *Sessions) ofAgents(server string) string {
+	for _, s := range all.sessions {
+		if s.server.Name == server && len(s.server.Agents) > 0 {
+			return fmt.Sprintf("MCP server %q lends its tools, and nothing else.", server)
+		}
+	}
+	return ""
+}
+
 func (all *Sessions) listForAgent(ctx context.Context, args resourceArguments) (tools.Result, error) {
+	if refusal := all.ofAgents(args.Server); refusal != "" {
+		return tools.Failure(refusal), nil
+	}
 	list, err := all.Resources(ctx, args.Server)
 	if err != nil {
 		return tools.Result{}, err
@@ -191,6 +205,9 @@ func (all *Sessions) listForAgent(ctx context.Context, args resourceArguments) (
 }
 
 func (all *Sessions) readForAgent(ctx context.Context, args resourceArguments) (tools.Result, error) {
+	if refusal := all.ofAgents(args.Server); refusal != "" {
+		return tools.Failure(refusal), nil
+	}
 	contents, err := all.ReadResource(ctx, args.Server, args.URI)
 	if err != nil {
 		return tools.Result{}, err

@@ -94,13 +94,14 @@ type Host struct {
 	guard    *permission.Guard
 	servers  *mcp.Sessions
 	models   *models
+	brought  brought // servers of agents
 	own      account // of what servers ask that is no run's
 	offers   bell    // of servers, which may have changed
 }
 
 // Open checks the settings as far as that needs no server, then opens the mounts,
-// registers the built-in tools, and connects every server. A server that can't be
-// connected costs its tools and a line in the report (O11); where it is required,
+// registers the built-in tools, and connects every server, those that agents of the
+// crews bring along among them. A server that can't be connected costs its tools and a line in the report (O11); where it is required,
 // the error is an [*mcp.RequiredError]. A host that would be its own
 // server is a [*LoopError]. An error leaves nothing open.
 func Open(ctx context.Context, cfg Config) (_ *Host, err error) {
@@ -125,12 +126,15 @@ func Open(ctx context.Context, cfg Config) (_ *Host, err error) {
 	cfg.Environ = append([]string{}, cfg.Environ...) // further in, nil would mean this process's own
 	h := &Host{cfg: cfg, log: cfg.Logger, registry: &tools.Registry{}}
 
+	var settings *config.Settings
+	settings, h.brought = joined(cfg.Settings, cfg.Crews)
+
 	// Everything that the settings get wrong is found before anything starts.
 	var issues strict.Issues
 	mounts, mountIssues := mountsOf(cfg)
 	h.fs, err = mount.Open(mounts)
 	issues = append(issues, append(mountIssues, issuesOf(CodeBadMount, err)...)...)
-	h.policy, err = policyOf(cfg.Settings.Permissions, h.fs.Base(), cfg.Settings.MCP.Servers)
+	h.policy, err = policyOf(settings.Permissions, h.fs.Base(), settings.MCP.Servers)
 	issues = append(issues, issuesOf(CodeBadRule, err)...)
 	h.models, err = newModels(cfg)
 	issues = append(issues, issuesOf(CodeUnknownProfile, err)...)
@@ -151,14 +155,14 @@ func Open(ctx context.Context, cfg Config) (_ *Host, err error) {
 		return nil, fmt.Errorf("registering the built-in tools: %w", err)
 	}
 	told := &teller{events: cfg.Events, began: time.Now()}
-	if err := apartFrom(cfg.Settings, cfg.Listen); err != nil {
+	if err := apartFrom(settings, cfg.Listen); err != nil {
 		return nil, err
 	}
-	environ, err := underHosts(cfg.Settings, cfg.Environ)
+	environ, err := underHosts(settings, cfg.Environ)
 	if err != nil {
 		return nil, err
 	}
-	h.servers, err = mcp.Startup(ctx, cfg.Settings.MCP, h.registry, mcp.Options{
+	h.servers, err = mcp.Startup(ctx, settings.MCP, h.registry, mcp.Options{
 		Name: "crewhost", Version: cfg.Version,
 		Environ: environ, Guard: cfg.Guard, Logger: cfg.Logger, Redactor: cfg.Redactor,
 		OnReport: func(r mcp.ServerReport) {
@@ -219,7 +223,8 @@ func (h *Host) Close() error {
 	return errors.Join(errs...)
 }
 
-// Servers returns the report of each server, in the order of the settings.
+// Servers returns the report of each server, in the order of the settings; those of
+// agents follow in that of the crews.
 func (h *Host) Servers() []mcp.ServerReport { return h.servers.Reports() }
 
 // Tools returns the definitions of all tools, sorted by name.
@@ -237,16 +242,24 @@ func (h *Host) Ping(ctx context.Context, server string) (time.Duration, error) {
 
 // catalog is the host as a crew is judged against it.
 type catalog struct {
-	names    []string
+	host     *Host
+	defs     []tools.Definition
+	names    []string // of the tools that any agent may name
 	profiles []string
 	servers  []mcp.ServerReport
 }
 
 func (h *Host) catalog() catalog {
-	return catalog{names: h.registry.Names(), profiles: h.models.ids(), servers: h.Servers()}
+	c := catalog{host: h, defs: h.Tools(), profiles: h.models.ids(), servers: h.Servers()}
+	for _, d := range c.defs {
+		if !h.isOfAgents(d) {
+			c.names = append(c.names, d.Name)
+		}
+	}
+	return c
 }
 
-// Tools returns the names of the tools that are there.
+// Tools returns the names of the tools that are there for any agent.
 func (c catalog) Tools() []string { return c.names }
 
 // Profiles returns the ids of the model profiles.
@@ -256,13 +269,18 @@ func (c catalog) Profiles() []string { return c.profiles }
 // server failed and may have been the one to bring it.
 func (c catalog) Missing(tool string) string {
 	var failed []string
+	for _, d := range c.defs {
+		if d.Name == tool && c.host.isOfAgents(d) {
+			return fmt.Sprintf("MCP server %q is an agent's own, and a toolset of that agent brings its tools: {type: mcp_toolset, mcp_server_name: %s}", d.Server, d.Server)
+		}
+	}
 	for _, r := range c.servers {
 		for _, s := range r.Skipped {
-			if s.Tool == tool {
+			if s.Tool == tool || r.Agents != nil && crew.ToolName(r.Name, s.Tool) == tool {
 				return fmt.Sprintf("MCP server %q offers it, but it was not registered: %s", r.Name, s.Reason)
 			}
 		}
-		if r.Err != nil {
+		if r.Err != nil && r.Agents == nil {
 			failed = append(failed, fmt.Sprintf("%q", r.Name))
 		}
 	}

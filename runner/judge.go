@@ -48,8 +48,13 @@ func (h *Host) Judge(loaded *crew.Crew, loadErr error, inputs crew.Inputs) Verdi
 	if loaded == nil {
 		return v
 	}
-	v.Path, v.Agents, v.Tasks, v.Tools = loaded.Path, len(loaded.Agents), len(loaded.Tasks), len(loaded.ToolNames())
-	v.Issues = append(v.Issues, loaded.Validate(h.catalog(), inputs)...)
+	v.Path, v.Agents, v.Tasks = loaded.Path, len(loaded.Agents), len(loaded.Tasks)
+	judged := loaded
+	if loadErr != nil { // nothing was started for it
+		judged = unarmed(loaded)
+	}
+	v.Tools = len(h.held(judged))
+	v.Issues = append(v.Issues, judged.Validate(h.catalog(), inputs)...)
 	v.Warnings = append(v.Warnings, loaded.Warnings...)
 	for _, name := range loaded.Unused(inputs) {
 		unused := crew.Issue{Code: CodeUnused, Message: fmt.Sprintf("the variable %q is given and not used", name)}

@@ -50,7 +50,7 @@ func (h *Host) deliverables(c *crew.Crew) (issues, warnings crew.Issues) {
 // mayWrite reports whether some agent that may do a task holds a tool, or may put
 // work to another one that does. Which tools write, nobody knows.
 func mayWrite(c *crew.Crew, t *crew.Task) bool {
-	holds := func(a *crew.Agent) bool { return len(a.Tools) > 0 }
+	holds := (*crew.Agent).HoldsTools
 	anybody := slices.ContainsFunc(c.Agents, holds)
 	if len(t.Tools) > 0 {
 		return true

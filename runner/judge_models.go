@@ -134,7 +134,7 @@ type part struct {
 // parts takes apart what is asked, so that each change has its own place.
 func (a ask) parts(s agent.Settings, p config.Profile) []part {
 	var tools []llm.Tool
-	if !s.TextCalls && (a.agent != nil && len(a.agent.Tools) > 0 || a.task != nil && len(a.task.Tools) > 0) {
+	if !s.TextCalls && (a.agent != nil && a.agent.HoldsTools() || a.task != nil && len(a.task.Tools) > 0) {
 		tools = []llm.Tool{{}}
 	}
 	format := part{llm.Request{Format: s.Format, Tools: tools}, a.place(p, func(l *crew.LLM) (crew.Pos, bool) {

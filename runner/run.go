@@ -47,6 +47,9 @@ func (h *Host) Run(ctx context.Context, c *crew.Crew, inputs crew.Inputs) (*Outp
 
 // run is Run, and tells what happens to events.
 func (h *Host) run(ctx context.Context, c *crew.Crew, inputs crew.Inputs, events *event.Stream) (*Output, error) {
+	if err := h.unopened(c); err != nil {
+		return nil, err
+	}
 	if err := h.models.prepare(ctx, profilesOf(c)...); err != nil {
 		return nil, err
 	}
@@ -107,6 +110,7 @@ func (h *Host) run(ctx context.Context, c *crew.Crew, inputs crew.Inputs, events
 		Deliverer:  fileSteps{deliverer{h.fs}},
 		Schema:     schemaReader(c.Path),
 		Events:     events,
+		Held:       func(a *crew.Agent) []string { return agent.Held(a, nil, guard.Definitions()) },
 	})
 	cost, spent := book.total()
 	if spent != nil && !errors.Is(err, spent) {

@@ -131,7 +131,7 @@ func (s *Surface) selection(fail func(pos strict.Pos, code, message, hint string
 			continue
 		}
 		rules = append(rules, rule)
-		defs := s.host.Tools()
+		defs := slices.DeleteFunc(s.host.Tools(), s.host.isOfAgents)
 		if slices.ContainsFunc(defs, func(d tools.Definition) bool { return allows(one, d) }) {
 			continue
 		}
@@ -205,7 +205,7 @@ func (s *Surface) sync() {
 	defer s.mu.Unlock()
 	var now []tools.Tool
 	for _, d := range s.host.Tools() {
-		if d.Name == humanInput || ofARun(d.Name) || !allows(s.selects, d) {
+		if d.Name == humanInput || ofARun(d.Name) || s.host.isOfAgents(d) || !allows(s.selects, d) {
 			continue
 		}
 		if t, ok := s.host.registry.Lookup(d.Name); ok {

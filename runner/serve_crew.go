@@ -154,6 +154,20 @@ func servedCrews(surfaces []config.Served) []string {
 	return names
 }
 
+// ServedCrews loads the crews of surfaces, for a host to be opened for (see
+// [Config.Crews]). One that can't be loaded is left out: [Host.Surface] says why.
+func ServedCrews(surfaces ...config.Served) []*crew.Crew {
+	var crews []*crew.Crew
+	for _, s := range surfaces {
+		for _, served := range s.Crews {
+			if c, err := crew.Load(served.Path); err == nil {
+				crews = append(crews, c)
+			}
+		}
+	}
+	return crews
+}
+
 // CrewTool is the name of the tool that a served crew is: the one that it is given, or
 // its own, in the form of a tool's name. Empty: it has none, or can't be read.
 func CrewTool(served config.ServedCrew) string {

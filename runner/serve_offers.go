@@ -24,11 +24,11 @@ import (
 // servers offer one URI, the first in the settings' order has it.
 
 // offering are the names of the servers that some offer names, in the order of
-// the settings; those that are not connected are left out.
+// the settings; those that are not connected, and agents' own, are left out.
 func offering(h *Host, offers []config.Offer) []string {
 	var servers []string
 	for _, r := range h.Servers() {
-		if r.State == mcp.StateConnected && slices.ContainsFunc(offers, func(o config.Offer) bool { return o.Server == r.Name }) {
+		if r.State == mcp.StateConnected && r.Agents == nil && slices.ContainsFunc(offers, func(o config.Offer) bool { return o.Server == r.Name }) {
 			servers = append(servers, r.Name)
 		}
 	}

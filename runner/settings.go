@@ -119,7 +119,7 @@ func policyOf(p config.Permissions, base string, servers []config.Server) (*perm
 		Base:     base,
 		Private:  private,
 		Narrow:   !p.CrewGrants,
-		Apart:    ownTools,
+		Apart:    slices.Concat(ownTools, agent.Apart()),
 	})
 }
 

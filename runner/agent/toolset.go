@@ -37,8 +37,8 @@ type held struct {
 	own  tools.Tool // the tool itself, where it is not in the registry
 }
 
-// newToolset picks from defs what a and t name, and the tool to ask a person
-// with where t wants it (K27), adds the agent's own, and fits their schemas to
+// newToolset picks from defs what a and t name and what the toolsets of a bring, and
+// the tool to ask a person with where t wants it (K27), adds the agent's own, and fits their schemas to
 // the model's API. Names that are not there are an error.
 func newToolset(a *crew.Agent, t *crew.Task, defs []tools.Definition, fit func(json.RawMessage) fitting, own ...*coworker) (*toolset, error) {
 	known := make(map[string]tools.Definition, len(defs))
@@ -46,16 +46,16 @@ func newToolset(a *crew.Agent, t *crew.Task, defs []tools.Definition, fit func(j
 		known[d.Name] = d
 	}
 	var names, missing []string
-	wanted := slices.Concat(a.Tools, t.Tools)
+	wanted := Held(a, t, defs)
 	if t.HumanInput {
-		wanted = append(wanted, crew.Text{V: humanInput})
+		wanted = append(wanted, humanInput)
 	}
 	for _, n := range wanted {
-		if _, ok := known[n.V]; !ok {
-			missing = append(missing, strconv.Quote(n.V))
+		if _, ok := known[n]; !ok {
+			missing = append(missing, strconv.Quote(n))
 			continue
 		}
-		names = append(names, n.V)
+		names = append(names, n)
 	}
 	if len(missing) > 0 {
 		slices.Sort(missing)

@@ -156,11 +156,7 @@ func (m *manager) offer(t *crew.Task) string {
 	b.WriteString("\n\n# The agents\n")
 	for _, w := range m.workers {
 		fmt.Fprintf(&b, "\n## %s\n\nRole: %s\nGoal: %s\n", w.Key, oneLine(w.Role.V), oneLine(w.Goal.V))
-		if len(w.Tools) > 0 {
-			names := make([]string, len(w.Tools))
-			for i, tool := range w.Tools {
-				names[i] = tool.V
-			}
+		if names := m.run.plan.toolsOf(w); len(names) > 0 {
 			fmt.Fprintf(&b, "Tools: %s\n", strings.Join(names, ", "))
 		}
 	}

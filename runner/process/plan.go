@@ -84,12 +84,8 @@ func (r *run) planQuestion(tasks []*slot) string {
 		" Nobody has done anything yet, so invent no results.\n\n# The agents\n")
 	for _, a := range r.workers() {
 		fmt.Fprintf(&b, "\n- %s (%s): %s", a.Key, oneLine(a.Role.V), shorten(oneLine(a.Goal.V), 300))
-		if len(a.Tools) > 0 {
-			var names []string
-			for _, t := range a.Tools[:min(len(a.Tools), 30)] {
-				names = append(names, t.V)
-			}
-			fmt.Fprintf(&b, " Tools: %s.", strings.Join(names, ", "))
+		if names := r.plan.toolsOf(a); len(names) > 0 {
+			fmt.Fprintf(&b, " Tools: %s.", strings.Join(names[:min(len(names), 30)], ", "))
 		}
 	}
 	b.WriteString("\n\n# The tasks, in their order")

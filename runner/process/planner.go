@@ -125,7 +125,8 @@ func (p *planner) recruit(w specialist) (*crew.Agent, error) {
 	return a, nil
 }
 
-// tools are those that agents of the crew have, sorted.
+// tools are those that agents of the crew have by name, sorted: what toolsets bring is
+// for the agents that have them.
 func (p *planner) tools() []string {
 	names := []string{}
 	for _, a := range p.run.plan.Crew.Agents {
@@ -199,11 +200,7 @@ func (p *planner) question(s *slot, tries []failedTry, open []*crew.Agent, spawn
 	b.WriteString("\n\n# The agents\n")
 	for _, a := range open {
 		fmt.Fprintf(&b, "\n## %s\n\nRole: %s\nGoal: %s\n", a.Key, oneLine(a.Role.V), oneLine(a.Goal.V))
-		if len(a.Tools) > 0 {
-			names := make([]string, len(a.Tools))
-			for i, t := range a.Tools {
-				names[i] = t.V
-			}
+		if names := p.run.plan.toolsOf(a); len(names) > 0 {
 			fmt.Fprintf(&b, "Tools: %s\n", strings.Join(names, ", "))
 		}
 	}

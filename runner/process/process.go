@@ -23,6 +23,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"crewhost/crew"
@@ -155,6 +156,29 @@ type Plan struct {
 	// no task names one.
 	Schema func(ctx context.Context, path string) ([]byte, error)
 	Events *event.Stream // nil: dropped
+	// Held returns the names of all tools that an agent has, those that its toolsets
+	// bring among them; where it is nil, agents have those that they name.
+	Held func(*crew.Agent) []string
+}
+
+// toolsOf are the tools of an agent as its crew gets to know them: those that it names,
+// in its order, and then what its toolsets bring.
+func (p Plan) toolsOf(a *crew.Agent) []string {
+	var names []string
+	for _, t := range a.Tools {
+		names = append(names, t.V)
+	}
+	if len(a.Toolsets) == 0 || p.Held == nil {
+		return names
+	}
+	held := p.Held(a)
+	names = slices.DeleteFunc(names, func(name string) bool { return !slices.Contains(held, name) })
+	for _, name := range held {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // Run does the tasks of a crew by its process. There is a result with every
