@@ -102,6 +102,14 @@ func (s *Stream) catch() {
 	}
 }
 
+// Run returns the id of the stream's run, or "".
+func (s *Stream) Run() string {
+	if s == nil {
+		return ""
+	}
+	return s.run
+}
+
 // ID returns what is unique in the stream, for [Event.Correlation].
 func (s *Stream) ID() string {
 	if s == nil {

@@ -53,6 +53,8 @@ type Record struct {
 	Path  string `json:"path,omitempty"` // the way that the call came
 	Agent string `json:"agent,omitempty"`
 	Task  string `json:"task,omitempty"`
+	// Client is the name of who calls from outside, where that is known.
+	Client string `json:"client,omitempty"`
 
 	ID         string     `json:"id,omitempty"` // of a call, at its start and its end
 	Server     string     `json:"server,omitempty"`
@@ -97,6 +99,8 @@ type Answer struct {
 	Allow bool   `json:"allow"`
 	Who   string `json:"who,omitempty"`
 	Scope string `json:"scope,omitempty"` // for how long it holds
+	// Earlier says that it was given to an earlier question.
+	Earlier bool `json:"earlier,omitempty"`
 }
 
 // Request is one that went out over HTTP.
@@ -143,7 +147,7 @@ func isHash(s string) bool {
 
 // texts are all that is not of the log's own making.
 func (r *Record) texts() []*string {
-	all := []*string{&r.Run, &r.Crew, &r.Path, &r.Agent, &r.Task, &r.ID, &r.Server, &r.Tool, &r.Outcome, &r.Code, &r.Host}
+	all := []*string{&r.Run, &r.Crew, &r.Path, &r.Agent, &r.Task, &r.Client, &r.ID, &r.Server, &r.Tool, &r.Outcome, &r.Code, &r.Host}
 	if d := r.Decision; d != nil {
 		all = append(all, &d.Verdict, &d.Rule, &d.Place)
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"crewhost/tools"
@@ -35,6 +36,7 @@ const (
 
 // Observation is one call, after its end.
 type Observation struct {
+	Number  uint64 // of the call, from 1, among those of the guard and of all that were made of it
 	Call    tools.Call
 	Request Request
 	// Definition is that of the very tool that the call is for; zero where there is
@@ -82,6 +84,7 @@ type Guard struct {
 	approver Approver
 	asking   chan struct{} // holds one token while a person is asked
 	run      *approvedForRun
+	calls    *atomic.Uint64
 }
 
 // NewGuard returns a guard before the tools of registry. A nil approver means
@@ -89,7 +92,7 @@ type Guard struct {
 func NewGuard(registry *tools.Registry, policy *Policy, approver Approver) *Guard {
 	return &Guard{
 		registry: registry, policy: policy, approver: approver,
-		asking: make(chan struct{}, 1), run: &approvedForRun{},
+		asking: make(chan struct{}, 1), run: &approvedForRun{}, calls: new(atomic.Uint64),
 	}
 }
 
@@ -136,7 +139,7 @@ func (g *Guard) CallTool(ctx context.Context, tool tools.Tool, call tools.Call) 
 
 func (g *Guard) observed(ctx context.Context, tool tools.Tool, call tools.Call) (tools.Result, error) {
 	start := time.Now()
-	o := Observation{Call: call, Request: Request{Tool: call.Name, Agent: call.Agent, Arguments: call.Arguments}}
+	o := Observation{Number: g.calls.Add(1), Call: call, Request: Request{Tool: call.Name, Agent: call.Agent, Arguments: call.Arguments}}
 	res, err := g.call(ctx, tool, call, &o)
 	o.Took, o.Bytes = time.Since(start), res.Bytes()
 	if err != nil {
@@ -165,14 +168,7 @@ func (g *Guard) call(ctx context.Context, tool tools.Tool, call tools.Call, o *O
 		return tools.Result{}, &tools.Error{Code: tools.CodeArgumentsInvalid, Server: def.Server, Tool: call.Name, Detail: err.Error()}
 	}
 	call.Arguments = args
-	o.Call, o.Request.Arguments = call, args
-	server := def.Server
-	if scoped, ok := tool.(Scoped); ok && server == "" {
-		server = scoped.Server(args)
-	}
-	if server != "" {
-		o.Request.Server, o.Request.ServerTool = server, def.ServerName()
-	}
+	o.Call, o.Request = call, requestOf(tool, call)
 
 	o.Decision = g.policy.Decide(o.Request)
 	refusal, err := g.settle(ctx, def, o)
@@ -204,6 +200,36 @@ func (g *Guard) call(ctx context.Context, tool tools.Tool, call tools.Call, o *O
 		o.Outcome = Succeeded
 	}
 	return res, err
+}
+
+// requestOf is a call as the policy sees it.
+func requestOf(tool tools.Tool, call tools.Call) Request {
+	def := tool.Definition()
+	r := Request{Tool: call.Name, Agent: call.Agent, Arguments: call.Arguments}
+	server := def.Server
+	if scoped, ok := tool.(Scoped); ok && server == "" {
+		server = scoped.Server(call.Arguments)
+	}
+	if server != "" {
+		r.Server, r.ServerTool = server, def.ServerName()
+	}
+	return r
+}
+
+// Explain returns what the policy says to a call, which is not made. The error is that
+// of a call that could not be made: there is no such tool, or its arguments are none.
+func (g *Guard) Explain(call tools.Call) (Request, Decision, error) {
+	tool, ok := g.registry.Lookup(call.Name)
+	if !ok {
+		return Request{}, Decision{}, &tools.Error{Code: tools.CodeToolNotFound, Tool: call.Name, Detail: "there is no tool of this name"}
+	}
+	args, err := object(call.Arguments)
+	if err != nil {
+		return Request{}, Decision{}, &tools.Error{Code: tools.CodeArgumentsInvalid, Tool: call.Name, Detail: err.Error()}
+	}
+	call.Arguments = args
+	r := requestOf(tool, call)
+	return r, g.policy.Decide(r), nil
 }
 
 // settle turns the decision into yes (no text) or into what a model is told.
