@@ -28,17 +28,18 @@ func tokenStore(cfg config.MCP, environ []string) (oauth.Store, error) {
 	return oauth.Open(cfg.TokenStore, cfg.TokenDir, key)
 }
 
-// authorize has the session authorize its requests, unless the settings give it an
-// Authorization header, which is then the whole of it. A URL that is none is the
-// endpoint's to report.
-func (s *session) authorize(store oauth.Store) {
+// equip gives the session its route, and has it authorize its requests, unless the
+// settings give it an Authorization header, which is then the whole of it, or that is
+// the route's own business. A URL that is none is the endpoint's to report.
+func (s *session) equip(store oauth.Store) {
+	if s.route = routeOf(s.server, s.opts.Route); s.route.OAuth == nil {
+		return
+	}
 	for _, h := range s.server.Headers {
 		if strings.EqualFold(h.Name, "Authorization") {
 			return
 		}
 	}
-	base := newTransport()
-	base.DisableKeepAlives = true // endpoints are asked once in a while
 	a, err := oauth.New(oauth.Config{
 		Name: s.server.Name, URL: s.server.URL.Reveal(), Settings: s.server.OAuth,
 		Secrets: []secret.Source{
@@ -46,7 +47,7 @@ func (s *session) authorize(store oauth.Store) {
 			secret.Command{Environ: append([]string{}, s.opts.Environ...)}, // nil would be this process's
 		},
 		Store: store, Redactor: s.opts.Redactor, Allowed: s.allows,
-		Base: base, Browse: s.opts.Browse, Warn: s.warn, ClientName: s.opts.Name,
+		Base: s.route.OAuth, Rules: s.route.Rules, Browse: s.opts.Browse, Warn: s.warn, ClientName: s.opts.Name,
 	})
 	if err == nil {
 		s.tokens = a
@@ -134,10 +135,11 @@ func forLogin(cfg config.MCP, server string, opts Options) (*session, oauth.Stor
 		if !one.Transport.Remote() {
 			return nil, nil, s.wrap(tools.CodeInitializationFailed, "it is started, not called: there is nobody to log in with", nil)
 		}
-		if _, err := newReach(s.server, s.allows, s.authorized); err != nil {
+		s.equip(store)
+		if _, err := newReach(s.server, s.allows, s.route, s.authorized); err != nil {
 			return nil, nil, s.wrap(tools.CodeInitializationFailed, err.Error(), err)
 		}
-		if s.authorize(store); s.tokens == nil {
+		if s.tokens == nil {
 			return nil, nil, s.wrap(tools.CodeInitializationFailed, "its settings have an Authorization header, which takes the place of a login", nil)
 		}
 		return s, store, nil

@@ -479,11 +479,14 @@ func TestHTTPLocalhost(t *testing.T) {
 // W4: which URLs are spoken to at all.
 func TestHTTPAddresses(t *testing.T) {
 	for url, says := range map[string]string{
-		"http://example.com/mcp": "https is required",
-		"ftp://localhost/mcp":    `the scheme of its url is "ftp"`,
-		"file:///etc/hosts":      `the scheme of its url is "file"`,
-		"https:///mcp":           "names no host",
-		"://":                    "is not a URL",
+		"http://example.com/mcp":               "https is required",
+		"ftp://localhost/mcp":                  `its url is of the scheme "ftp"`,
+		"file:///etc/hosts":                    `its url is of the scheme "file"`,
+		"https:///mcp":                         "without a host",
+		"https://127.1/mcp":                    "a number, which programs read in different ways", // A7
+		"https://169.254.169.254/mcp":          "a cloud's metadata",
+		"https://metadata.google.internal/mcp": "a cloud's metadata",
+		"://":                                  "is not a URL",
 	} {
 		err := start(t, settings(remote("a", url))).only().Err
 		if err == nil || !strings.Contains(err.Error(), says) {

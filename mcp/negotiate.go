@@ -266,7 +266,7 @@ func (s *session) open(ctx context.Context, transport config.Transport) (link, e
 			s.log.Debug("stderr", "line", s.masks.line(line, maxDetail))
 		})
 	}
-	r, err := newReach(s.server, s.allows, s.authorized)
+	r, err := newReach(s.server, s.allows, s.route, s.authorized)
 	switch {
 	case err != nil:
 		return nil, err

@@ -1,55 +1,88 @@
 package mcp
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"crewhost/config"
+	"crewhost/mcp/admission"
 	"crewhost/tools"
 )
 
-const (
-	dialLimit   = 10 * time.Second // to connect to one address
-	maxHeader   = 64 << 10
-	maxRedirect = 5
-)
+const maxRedirect = 5
+
+// A Route is where the requests for one server over HTTP end (A6).
+type Route struct {
+	// Server carries the requests to the server itself.
+	Server http.RoundTripper
+	// OAuth carries those to the OAuth endpoints that the server leads to. Nil: who
+	// is calling is none of the client's business, and the route's own.
+	OAuth http.RoundTripper
+	// Rules are what the operator allows beyond what is admitted anyway.
+	Rules admission.Rules
+}
+
+// direct is the route of a server of the settings where nothing stands between.
+func direct(target *url.URL) Route {
+	own, led := admission.Config{}.For(target, admission.Loopback)
+	return Route{Server: own, OAuth: led}
+}
+
+// routeOf is the route of a server. A URL that is none is the reach's to report.
+func routeOf(server config.Server, route func(config.Server) Route) Route {
+	if route != nil {
+		if r := route(server); r.Server != nil {
+			return r
+		}
+	}
+	target, err := url.Parse(server.URL.Reveal())
+	if err != nil {
+		target = new(url.URL)
+	}
+	return direct(target)
+}
 
 // A reach is all that the HTTP of one server can get to: one origin, without
 // cookies, with the configured headers, and through no redirect that leads
 // elsewhere (W4, K39). Every request of every transport goes through one.
 type reach struct {
-	target    *url.URL
-	origin    string
-	header    http.Header // the configured headers
-	next      http.RoundTripper
-	transport *http.Transport // where next ends
+	target *url.URL
+	origin string
+	header http.Header // the configured headers
+	next   http.RoundTripper
+	ends   http.RoundTripper // where next does
 }
 
 // newReach makes the reach of a server; nothing is sent yet. Allowed says which
-// addresses the settings allow, authorized adds to each request what authorizes it.
-func newReach(server config.Server, allowed func(*url.URL) bool, authorized func(http.RoundTripper) http.RoundTripper) (*reach, error) {
+// addresses the settings allow, authorized adds to each request what authorizes it
+// before the route takes it.
+func newReach(server config.Server, allowed func(*url.URL) bool, route Route, authorized func(http.RoundTripper) http.RoundTripper) (*reach, error) {
 	target, err := url.Parse(server.URL.Reveal())
 	if err != nil {
 		return nil, faultf(tools.CodeInitializationFailed, "url %s is not a URL", server.URL)
 	}
-	if err := admissible(target); err != nil {
-		return nil, err
+	if err, refused := errors.AsType[*admission.Error](route.Rules.URL(target, admission.Loopback)); refused {
+		return nil, faultf(tools.CodeInitializationFailed, "its url is %s", err.Reason)
 	}
-	if !allowed(target) {
+	if server.Agents == nil && !allowed(target) { // else it is the route's to judge
 		return nil, faultf(tools.CodeInitializationFailed, "its host %s is not one of mcp.allowed_hosts", target.Host)
 	}
 	header := make(http.Header, len(server.Headers))
 	for _, v := range server.Headers {
 		header.Set(v.Name, v.Value.Reveal())
 	}
-	transport := newTransport()
-	return &reach{target: target, origin: origin(target), header: header, next: authorized(transport), transport: transport}, nil
+	return &reach{target: target, origin: origin(target), header: header, next: authorized(route.Server), ends: route.Server}, nil
+}
+
+// close drops the connections that carry nothing.
+func (r *reach) close() {
+	if t, ok := r.ends.(interface{ CloseIdleConnections() }); ok {
+		t.CloseIdleConnections()
+	}
 }
 
 // client is an HTTP client that sends by way of next, which ends here.
@@ -91,29 +124,6 @@ func (r *reach) redirect(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// admissible reports why a URL may not be used (W4).
-func admissible(u *url.URL) error {
-	switch {
-	case u.Scheme != "http" && u.Scheme != "https":
-		return faultf(tools.CodeInitializationFailed, "the scheme of its url is %q, not https or http", u.Scheme)
-	case u.Hostname() == "":
-		return faultf(tools.CodeInitializationFailed, "its url names no host")
-	case u.Scheme == "http" && !loopback(u.Hostname()):
-		return faultf(tools.CodeInitializationFailed, "its url is plain http to %s: https is required, except on loopback", u.Hostname())
-	}
-	return nil
-}
-
-// loopback reports whether a host is this machine, by its name or address alone.
-func loopback(host string) bool {
-	host = strings.TrimSuffix(strings.ToLower(host), ".")
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
-		return true
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
-}
-
 // origin is scheme, host and port of a URL, as they are compared and shown.
 func origin(u *url.URL) string {
 	port := u.Port()
@@ -121,40 +131,6 @@ func origin(u *url.URL) string {
 		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
 	}
 	return u.Scheme + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
-}
-
-// newTransport is an HTTP transport that reaches loopback directly, on whichever
-// family the server listens (K47).
-func newTransport() *http.Transport {
-	dialer := &net.Dialer{Timeout: dialLimit}
-	return &http.Transport{
-		Proxy: func(r *http.Request) (*url.URL, error) {
-			if loopback(r.URL.Hostname()) {
-				return nil, nil
-			}
-			return http.ProxyFromEnvironment(r)
-		},
-		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			host, port, err := net.SplitHostPort(address)
-			if err != nil || !strings.EqualFold(host, "localhost") {
-				return dialer.DialContext(ctx, network, address)
-			}
-			var tried []error
-			for _, ip := range []string{"127.0.0.1", "::1"} {
-				conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(ip, port))
-				if err == nil {
-					return conn, nil
-				}
-				tried = append(tried, err)
-			}
-			return nil, errors.Join(tried...)
-		},
-		ForceAttemptHTTP2:      true,
-		TLSHandshakeTimeout:    dialLimit,
-		MaxIdleConnsPerHost:    8,
-		IdleConnTimeout:        90 * time.Second,
-		MaxResponseHeaderBytes: maxHeader,
-	}
 }
 
 // refused is the fault of an answer with an HTTP status that is none of success.

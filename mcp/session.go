@@ -29,6 +29,7 @@ type session struct {
 	masks           *masks
 	limits          config.Limits
 	guard           *child.Guard
+	route           Route             // of servers over HTTP
 	tokens          *oauth.Authorizer // nil where requests go as they are
 	probeTimeout    time.Duration
 	toolTimeout     time.Duration

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"net/url"
 	"os"
 	"strings"
@@ -51,10 +50,11 @@ type Options struct {
 	Sampler Sampler
 	// Roots are the folders that servers are told of whose settings allow it.
 	Roots []Root
-	// Route is where requests to a server over HTTP end: what stands between this
-	// process and the world, and adds the server's credentials (A6). Nil, or a nil
-	// answer: the network, directly.
-	Route func(config.Server) http.RoundTripper
+	// Route is where requests for a server over HTTP end: what stands between this
+	// process and the world, and adds the server's credentials (A6). It is asked once
+	// for each server. Nil, or the zero Route: the network, as far as package admission
+	// lets the operator's own URLs lead.
+	Route func(config.Server) Route
 	// OnReport, if set, is called as each server is connected or has failed,
 	// one call at a time. Names are registered after all of them.
 	OnReport func(ServerReport)
@@ -103,11 +103,12 @@ type Sessions struct {
 	closeErr error
 }
 
-// Startup connects every server of cfg at once, each within its own
+// Startup connects every server of cfg, and those of agents among them, at once, each within its own
 // ConnectTimeout, and returns when all are connected or have failed (O10). At most
 // cfg.MaxStarting processes are starting together: a process is, until it
 // answers, and at most for the probe's limit. Then the tools are registered in reg, in the
-// settings' order, whatever finished first (O12).
+// settings' order, whatever finished first (O12), and before them those of the servers
+// that agents bring along, which have names of their own kind (A9).
 //
 // A server that fails is no error of Startup (O11); one that is required is a
 // [*RequiredError]. The end of ctx is its error. The Sessions are never nil:
@@ -129,7 +130,7 @@ func Startup(ctx context.Context, cfg config.MCP, reg *tools.Registry, opts Opti
 		s := newSession(server, cfg, opts)
 		s.names, s.changes, s.enter = all.names, told, func(context.Context) (func(), error) { return func() {}, nil }
 		if server.Transport.Remote() {
-			s.authorize(tokens)
+			s.equip(tokens)
 		} else {
 			processes, s.enter = true, turn
 		}
@@ -166,8 +167,12 @@ func Startup(ctx context.Context, cfg config.MCP, reg *tools.Registry, opts Opti
 			all.own = append(all.own, t.def.Name)
 		}
 	}
-	for _, s := range all.sessions {
-		s.publish()
+	for _, own := range []bool{true, false} { // no tool of the settings' servers takes a name like mcp__notes__search first
+		for _, s := range all.sessions {
+			if (len(s.server.Agents) > 0) == own {
+				s.publish()
+			}
+		}
 	}
 	for _, s := range all.sessions {
 		s.tend(context.WithoutCancel(ctx))
@@ -265,6 +270,7 @@ func newSession(server config.Server, cfg config.MCP, opts Options) *session {
 			State:     StateConnecting,
 			Required:  server.Required,
 			Transport: transport,
+			Agents:    server.Agents,
 		},
 	}
 }

@@ -47,6 +47,6 @@ func (e *endpoint) speak(version string) { e.mender.version.Store(&version) }
 
 // end drops the connections. The SDK's session has said farewell before.
 func (e *endpoint) end() error {
-	e.mender.reach.transport.CloseIdleConnections()
+	e.mender.reach.close()
 	return nil
 }

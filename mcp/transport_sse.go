@@ -298,6 +298,6 @@ func (d *duplex) speak(string) {}
 func (d *duplex) end() error {
 	_ = d.Close() // it has no error
 	d.reading.Wait()
-	d.reach.transport.CloseIdleConnections()
+	d.reach.close()
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"crewhost/config"
 	"crewhost/config/secret"
+	"crewhost/mcp/admission"
 )
 
 // Config is what an [Authorizer] is made of.
@@ -32,6 +33,8 @@ type Config struct {
 	// Allowed, if set, says whether an endpoint may be asked, beside the rules of
 	// this package (W4).
 	Allowed func(u *url.URL) bool
+	// Rules are what the operator allows beyond what is admitted anyway.
+	Rules admission.Rules
 	// Base carries the requests to OAuth endpoints, and the question of a login.
 	Base http.RoundTripper
 	// Browse sends a person to a URL, and returns when they are on their way. It is
@@ -43,6 +46,9 @@ type Config struct {
 	Warn func(line string)
 	// ClientName is what a client that registers itself is called.
 	ClientName string
+	// Remedy is the command that mends tokens which are of no more use, for a
+	// [*LoginError]. Empty: a login to the server.
+	Remedy string
 }
 
 // Authorizer has the tokens of one server. It is safe for concurrent use. Create it
@@ -98,6 +104,8 @@ type LoginError struct {
 	Scopes []string
 	// Err is why what was stored is of no use, or nil.
 	Err error
+	// Remedy is the command that helps; empty: a login to the server.
+	Remedy string
 }
 
 // Error is one line that says what to do.
@@ -109,7 +117,11 @@ func (e *LoginError) Error() string {
 	case e.Err != nil:
 		s = "it needs a new login (" + e.Err.Error() + ")"
 	}
-	return s + `: run "crewhost mcp login ` + e.Server + `"`
+	remedy := e.Remedy
+	if remedy == "" {
+		remedy = "crewhost mcp login " + e.Server
+	}
+	return s + `: run "` + remedy + `"`
 }
 
 // Unwrap returns Err.
@@ -153,7 +165,7 @@ func (a *Authorizer) record(ctx context.Context) (Record, error) {
 			return Record{}, err
 		}
 	}
-	if a.current.Access.IsZero() || a.current.fresh(time.Now()) || a.current.Refresh.IsZero() {
+	if a.current.fresh(time.Now()) || a.current.Refresh.IsZero() {
 		return a.current, nil
 	}
 	// Another process may have been quicker.
@@ -227,12 +239,12 @@ func (a *Authorizer) renew(ctx context.Context, c challenge, old Record, how ori
 		return Record{}, how, a.refused
 	case a.unattended():
 	case a.cfg.Browse == nil && c.more:
-		return Record{}, how, &LoginError{Server: a.cfg.Name, Scopes: c.scopes}
+		return Record{}, how, &LoginError{Server: a.cfg.Name, Scopes: c.scopes, Remedy: a.cfg.Remedy}
 	case a.cfg.Browse == nil:
 		if gone == nil && !old.Access.IsZero() {
 			gone = errors.New("the token is no longer taken")
 		}
-		return Record{}, how, &LoginError{Server: a.cfg.Name, Err: gone}
+		return Record{}, how, &LoginError{Server: a.cfg.Name, Err: gone, Remedy: a.cfg.Remedy}
 	}
 	if err := a.grant(ctx, c); err != nil {
 		if !a.unattended() && ctx.Err() == nil { // else it is the request that was given up

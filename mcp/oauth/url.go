@@ -1,12 +1,13 @@
 package oauth
 
 import (
+	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"strings"
 
 	"crewhost/config/secret"
+	"crewhost/mcp/admission"
 )
 
 // origin is scheme, host and port of a URL.
@@ -26,40 +27,22 @@ func covers(resource, target string) bool {
 	return err1 == nil && err2 == nil && (r == u || strings.HasPrefix(u, r+"/") && !strings.Contains(r, "?"))
 }
 
-// loopback reports whether a host is this machine, by its name or address alone.
-func loopback(host string) bool {
-	host = strings.TrimSuffix(strings.ToLower(host), ".")
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
-		return true
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
-}
-
-// admissible reports why an endpoint may not be used. Loopback is for servers that
-// are there themselves: no other has business with this machine.
+// admissible reports why an endpoint may not be used, as far as its URL says; the
+// transport sees the address too. Loopback is for servers that are there themselves:
+// no other has business with this machine.
 func (a *Authorizer) admissible(u *url.URL) error {
-	here := loopback(u.Hostname())
+	within := admission.Private
+	if admission.Here(a.target.Hostname()) {
+		within = admission.Loopback
+	}
+	refused, _ := errors.AsType[*admission.Error](a.cfg.Rules.URL(u, within))
 	switch {
-	case u.Hostname() == "":
-		return fmt.Errorf("the OAuth endpoint %q names no host", brief(u.Redacted()))
-	case here && !loopback(a.target.Hostname()):
+	case refused != nil && refused.Realm == admission.Loopback:
 		return fmt.Errorf("the OAuth endpoint %s is on loopback and the server is not", brief(origin(u)))
-	case u.Scheme == "http" && !here:
-		return fmt.Errorf("the OAuth endpoint %s is plain http: https is required, except on loopback", brief(origin(u)))
-	case u.Scheme != "http" && u.Scheme != "https":
-		return fmt.Errorf("the OAuth endpoint has the scheme %q, not https", brief(u.Scheme))
+	case refused != nil:
+		return fmt.Errorf("the OAuth endpoint %s is %s", brief(u.Scheme+"://"+u.Host), brief(refused.Reason))
 	case a.cfg.Allowed != nil && !a.cfg.Allowed(u):
 		return fmt.Errorf("the OAuth endpoint %s is not among the hosts that may be called (mcp.allowed_hosts)", brief(origin(u)))
-	case linkLocal(u.Hostname()):
-		return fmt.Errorf("the OAuth endpoint %s is an address of the local link", brief(origin(u)))
 	}
 	return nil
-}
-
-// linkLocal reports whether a host is an address at which clouds keep the
-// credentials of their machines.
-func linkLocal(host string) bool {
-	ip := net.ParseIP(host)
-	return ip != nil && (ip.IsLinkLocalUnicast() || ip.IsUnspecified() || ip.IsMulticast())
 }
