@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -89,7 +90,7 @@ func (d *diagnosis) examine(ctx *cli.Context, c *console, anchor string) error {
 	d.policy(s.settings.Permissions, c.terminal, ctx.String(approveFlag))
 
 	s.progress.w = io.Discard // each line is a finding below
-	host, err := s.open(ctx)
+	host, err := s.open(ctx, func(cfg *runner.Config) { cfg.Crews = runner.ServedCrews(s.settings.MCP.Served...) })
 	if errors.As(err, new(usageError)) {
 		return err
 	}
@@ -128,12 +129,17 @@ func (d *diagnosis) examine(ctx *cli.Context, c *console, anchor string) error {
 }
 
 // inOrder sorts reports, which came as servers were done, as the settings have
-// the servers.
+// the servers; those that agents bring along follow by name.
 func inOrder(reports []mcp.ServerReport, servers []config.Server) []mcp.ServerReport {
 	place := func(r mcp.ServerReport) int {
-		return slices.IndexFunc(servers, func(s config.Server) bool { return s.Name == r.Name })
+		if i := slices.IndexFunc(servers, func(s config.Server) bool { return s.Name == r.Name }); i >= 0 {
+			return i
+		}
+		return len(servers)
 	}
-	slices.SortFunc(reports, func(a, b mcp.ServerReport) int { return place(a) - place(b) })
+	slices.SortFunc(reports, func(a, b mcp.ServerReport) int {
+		return cmp.Or(place(a)-place(b), strings.Compare(a.Name, b.Name))
+	})
 	return reports
 }
 
@@ -162,6 +168,9 @@ func (d *diagnosis) policy(p config.Permissions, terminal bool, approve string) 
 func (d *diagnosis) servers(reports []mcp.ServerReport) {
 	for _, r := range reports {
 		check := "server " + r.Name
+		if len(r.Agents) > 0 {
+			check += ", of " + whose(r.Agents)
+		}
 		switch {
 		case r.Err != nil && r.Required:
 			d.add(check, broken, "required: %s", reason(r.Err))

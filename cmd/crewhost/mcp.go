@@ -70,13 +70,13 @@ func mcpCommand(c *console) *cli.Command {
 
 // withHost opens the host on the settings of a crew for as long as f takes; ""
 // stands for the working directory.
-func withHost(ctx *cli.Context, c *console, crew string, f func(*cli.Context, *runner.Host, *output) error) error {
-	return withHostOf(ctx, c, crew, func(*config.Settings) error { return nil }, f)
+func withHost(ctx *cli.Context, c *console, crew string, f func(*cli.Context, *runner.Host, *output) error, changes ...func(*runner.Config)) error {
+	return withHostOf(ctx, c, crew, func(*config.Settings) error { return nil }, f, changes...)
 }
 
 // withHostOf is withHost on settings that narrow may refuse, or reduce to what
 // the command needs.
-func withHostOf(ctx *cli.Context, c *console, crew string, narrow func(*config.Settings) error, f func(*cli.Context, *runner.Host, *output) error) (err error) {
+func withHostOf(ctx *cli.Context, c *console, crew string, narrow func(*config.Settings) error, f func(*cli.Context, *runner.Host, *output) error, changes ...func(*runner.Config)) (err error) {
 	out, err := outputOf(ctx, c)
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func withHostOf(ctx *cli.Context, c *console, crew string, narrow func(*config.S
 	if err := narrow(s.settings); err != nil {
 		return err
 	}
-	host, err := s.open(ctx)
+	host, err := s.open(ctx, changes...)
 	if err != nil {
 		return err
 	}

@@ -287,6 +287,7 @@ func named(host *runner.Host, served config.Served) error {
 func (s *session) openToServe(ctx *cli.Context, served config.Served, stdio bool) (*runner.Host, error) {
 	s.serving = true
 	return s.open(ctx, func(cfg *runner.Config) {
+		cfg.Crews = runner.ServedCrews(served)
 		client := runner.ClientPerson{Headless: permission.Verdict(s.settings.Permissions.Headless), Asker: cfg.Asker}
 		if ctx.String(approveFlag) != "deny" {
 			cfg.Asker = client

@@ -124,7 +124,7 @@ func (o *output) servers(reports []mcp.ServerReport) []jsonServer {
 	list := []jsonServer{}
 	for _, r := range reports {
 		s := jsonServer{
-			Name: r.Name, State: string(r.State), Required: r.Required, Transport: string(r.Transport),
+			Name: r.Name, State: string(r.State), Required: r.Required, Agents: r.Agents, Transport: string(r.Transport),
 			Era: string(r.Era), Protocol: r.Protocol, Server: o.mask(r.ServerName), Version: o.mask(r.ServerVersion),
 			Tools: append([]string{}, r.Tools...), Skipped: []jsonSkip{}, Warnings: []string{},
 			Millis: r.Took.Milliseconds(),

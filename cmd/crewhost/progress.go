@@ -60,13 +60,33 @@ func (p *progress) server(r mcp.ServerReport) {
 	p.servers = append(p.servers, r)
 	p.mu.Unlock()
 	if r.Err != nil {
-		p.line(red, fmt.Sprintf("MCP server %q could not be connected: %s", r.Name, reason(r.Err)))
+		p.line(red, fmt.Sprintf("MCP server %s could not be connected: %s", titled(r), reason(r.Err)))
 		return
 	}
-	p.line(green, fmt.Sprintf("MCP server %q connected: %s, %s, protocol %s, %s",
-		r.Name, r.Transport, count(len(r.Tools), "tool"), r.Protocol, took(r.Took)))
+	p.line(green, fmt.Sprintf("MCP server %s connected: %s, %s, protocol %s, %s",
+		titled(r), r.Transport, count(len(r.Tools), "tool"), r.Protocol, took(r.Took)))
 	for _, w := range r.Warnings {
 		p.warn(fmt.Sprintf("MCP server %q: %s", r.Name, w))
+	}
+}
+
+// titled is a server for a line about it: its name, and who brings it along.
+func titled(r mcp.ServerReport) string {
+	if len(r.Agents) == 0 {
+		return fmt.Sprintf("%q", r.Name)
+	}
+	return fmt.Sprintf("%q of %s", r.Name, whose(r.Agents))
+}
+
+// whose names agents in a few words.
+func whose(agents []string) string {
+	switch n := len(agents); n {
+	case 1:
+		return "agent " + agents[0]
+	case 2:
+		return "agents " + agents[0] + " and " + agents[1]
+	default:
+		return fmt.Sprintf("agents %s and %d more", agents[0], n-1)
 	}
 }
 

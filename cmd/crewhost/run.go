@@ -22,9 +22,10 @@ func runCommand(c *console) *cli.Command {
 		ArgsUsage: "[CREW]",
 		Flags: append(hostFlags(),
 			&cli.BoolFlag{Name: "validate", Usage: "judge the crew against the tools that are there; call no model"},
-			&cli.BoolFlag{Name: "list-tools", Usage: "print the names of all tools; needs no crew"},
+			&cli.BoolFlag{Name: "list-tools", Usage: "print the names of all tools, and of those that the agents of CREW bring along; needs no crew"},
 			&cli.StringSliceFlag{Name: "var", Aliases: []string{"V"}, Usage: "set the variable `KEY=VALUE` of the crew; may repeat"},
 			&cli.StringFlag{Name: "initial-context", Usage: "set the variable initial_context to `TEXT`"},
+			overrideFlagOf(),
 			&cli.StringFlag{Name: profileFlag, Usage: "use the model profile `ID`"},
 			formatFlagOf(formatText, formatJSON, formatJUnit, formatSARIF),
 			&cli.StringFlag{Name: eventsFlag, Usage: "write events to stdout as `jsonl`, and take commands on stdin"},
@@ -53,14 +54,18 @@ func runCommand(c *console) *cli.Command {
 }
 
 // listTools prints the manifest. The settings are those of the crew, where one
-// is named, else of the working directory.
+// is named, else of the working directory; what the crew's agents bring along is in it.
 func listTools(ctx *cli.Context, c *console) error {
 	if err := atMost(ctx, 1); err != nil {
 		return err
 	}
+	loaded, err := crewBeside(ctx, ctx.Args().First())
+	if err != nil {
+		return err
+	}
 	return withHost(ctx, c, ctx.Args().First(), func(_ *cli.Context, host *runner.Host, out *output) error {
 		return out.tools(host.Tools())
-	})
+	}, forCrew(loaded, nil))
 }
 
 // runCrew judges a crew and, unless that was all that was asked, runs it. One
@@ -91,8 +96,8 @@ func runCrew(ctx *cli.Context, c *console, w *watch) (err error) {
 	if err != nil {
 		return out.refused(nil, target, err, judging)
 	}
-	loaded, loadIssues := crew.Load(target)
-	changes := []func(*runner.Config){func(cfg *runner.Config) { cfg.Stream = ctx.Bool(streamFlag) }}
+	loaded, loadIssues := loadCrew(ctx, target)
+	changes := []func(*runner.Config){forCrew(loaded, loadIssues), func(cfg *runner.Config) { cfg.Stream = ctx.Bool(streamFlag) }}
 	s.progress.deltas = w == nil && ctx.Bool(streamFlag)
 	if w != nil {
 		w.join(s, loaded)
