@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,11 +29,23 @@ type keptApprovals struct {
 // approvals returns those of a crew, or with "" of calls from outside any; nil: none
 // are kept, because the settings say so, or there is nothing that they would be under.
 func (h *Host) approvals(crew string) permission.Approvals {
+	if h.replays() {
+		return h.taped.approvals()
+	}
 	path := h.cfg.Settings.Permissions.Approvals
 	if path == "" || h.cfg.Settings.Path == "" && crew == "" {
 		return nil
 	}
-	return keptApprovals{approvals.Store{Path: path}, h.cfg.Settings.Path, crew, h.cfg.Settings.MCP.Servers}
+	return keptApprovals{approvals.Store{Path: path}, h.cfg.Settings.Path, crew, h.everyServer()}
+}
+
+// everyServer returns the servers of the settings and those of agents.
+func (h *Host) everyServer() []config.Server {
+	servers := slices.Clip(h.cfg.Settings.MCP.Servers)
+	for _, name := range h.brought.names() {
+		servers = append(servers, serverOf("", h.brought[name]))
+	}
+	return servers
 }
 
 // entry is an approval with all that it is bound to here.

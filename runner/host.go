@@ -16,6 +16,7 @@ import (
 	"crewhost/runner/event"
 	"crewhost/runner/journal"
 	"crewhost/runner/llm"
+	"crewhost/runner/tape"
 	"crewhost/tools"
 	"crewhost/tools/builtin"
 	"crewhost/tools/mount"
@@ -70,6 +71,12 @@ type Config struct {
 	// would carry them out otherwise, once for each run. See package journal.
 	Steps func(journal.Steps) journal.Steps
 
+	// Record, where set, gets the tape of the host's one run. Replay, where set, is what
+	// that run is held against; unless it goes on live, nothing is behind the host then:
+	// servers, models and answers are those of the tape. See package tape.
+	Record *tape.Recorder
+	Replay *tape.Replay
+
 	Version  string           // of the host, told to servers
 	Logger   *slog.Logger     // nil: discard
 	Redactor *secret.Redactor // nil: one of the host's own
@@ -95,8 +102,11 @@ type Host struct {
 	servers  *mcp.Sessions
 	models   *models
 	brought  brought // servers of agents
+	trail    *trail  // what calls are put on record by; nil: they aren't
 	own      account // of what servers ask that is no run's
 	offers   bell    // of servers, which may have changed
+	builtins []string
+	taped    *tapedHost // nil: the host is no replay
 }
 
 // Open checks the settings as far as that needs no server, then opens the mounts,
@@ -115,7 +125,12 @@ func Open(ctx context.Context, cfg Config) (_ *Host, err error) {
 		cfg.Redactor = &secret.Redactor{}
 	}
 	cfg.Events.Mask(cfg.Redactor)
+	cfg, taped, err := cued(cfg)
+	if err != nil {
+		return nil, err
+	}
 	_, client := cfg.Approver.(ClientPerson) // behind each call stands a client of its own
+	who := standsBehind(cfg.Approver)
 	cfg.Approver = approvalSteps(cfg.Approver)
 	if cfg.Asker != nil {
 		cfg.Asker = askerSteps{cfg.Asker}
@@ -124,7 +139,7 @@ func Open(ctx context.Context, cfg Config) (_ *Host, err error) {
 		cfg.Respondent = respondentSteps{cfg.Respondent}
 	}
 	cfg.Environ = append([]string{}, cfg.Environ...) // further in, nil would mean this process's own
-	h := &Host{cfg: cfg, log: cfg.Logger, registry: &tools.Registry{}}
+	h := &Host{cfg: cfg, log: cfg.Logger, registry: &tools.Registry{}, taped: taped}
 
 	var settings *config.Settings
 	settings, h.brought = joined(cfg.Settings, cfg.Crews)
@@ -151,8 +166,15 @@ func Open(ctx context.Context, cfg Config) (_ *Host, err error) {
 	if err := checkApprovals(cfg.Settings); err != nil {
 		return nil, err
 	}
+	if h.trail, err = openTrail(ctx, h.cfg, who); err != nil {
+		return nil, err
+	}
 	if err := builtin.Register(h.registry, builtin.Config{FS: h.fs, Asker: cfg.Asker, Memory: memoryOf, Documents: documentsOf}); err != nil {
 		return nil, fmt.Errorf("registering the built-in tools: %w", err)
+	}
+	h.builtins = h.registry.Names()
+	if err := h.cue(settings); err != nil {
+		return nil, err
 	}
 	told := &teller{events: cfg.Events, began: time.Now()}
 	if err := apartFrom(settings, cfg.Listen); err != nil {
@@ -185,6 +207,9 @@ func Open(ctx context.Context, cfg Config) (_ *Host, err error) {
 	told.started(h.servers)
 	h.guard = permission.NewGuard(h.registry, h.policy, cfg.Approver)
 	h.guard.Observe = h.observe
+	if h.trail != nil {
+		h.guard.Attest = h.trail.attest
+	}
 	h.guard.Around = h.around()
 	h.guard.Approvals = h.approvals("")
 	h.guard.Concurrent = client || cfg.ConcurrentApprovals
@@ -220,12 +245,18 @@ func (h *Host) Close() error {
 	if h.fs != nil {
 		errs = append(errs, h.fs.Close())
 	}
+	errs = append(errs, h.trail.close())
 	return errors.Join(errs...)
 }
 
 // Servers returns the report of each server, in the order of the settings; those of
 // agents follow in that of the crews.
-func (h *Host) Servers() []mcp.ServerReport { return h.servers.Reports() }
+func (h *Host) Servers() []mcp.ServerReport {
+	if h.replays() {
+		return h.taped.reports()
+	}
+	return h.servers.Reports()
+}
 
 // Tools returns the definitions of all tools, sorted by name.
 func (h *Host) Tools() []tools.Definition { return h.registry.Definitions() }

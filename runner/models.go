@@ -62,8 +62,11 @@ func NewEmbedder(ctx context.Context, e config.Embeddings, credentials Credentia
 // that they name. It is nil where they say nothing.
 func (h *Host) Embedder(ctx context.Context) (llm.Embedder, error) {
 	e := h.cfg.Settings.LLM.Embeddings
-	if e == nil {
+	switch {
+	case e == nil:
 		return nil, nil
+	case h.replays():
+		return mute{}, nil
 	}
 	embedder, err := NewEmbedder(ctx, *e, h.models.creds, h.log)
 	if err != nil {
@@ -119,6 +122,7 @@ type models struct {
 	elected string     // its id; "": the settings' own default
 	make    func(context.Context, config.Profile, Credentials) (llm.Model, error)
 	creds   Credentials
+	taped   *tapedLLM // nil: models are made
 
 	mu   sync.Mutex
 	made map[string]llm.Model // by canonical id
@@ -189,6 +193,9 @@ func (m *models) model(ctx context.Context, id string) (llm.Model, error) {
 	p, err := m.llm.Select(id)
 	if err != nil {
 		return nil, err
+	}
+	if m.taped != nil {
+		return m.taped.model(key), nil
 	}
 	made, err := m.make(ctx, p, m.creds)
 	if err != nil {

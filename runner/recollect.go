@@ -71,22 +71,40 @@ func (h *Host) recollect(ctx context.Context, c *crew.Crew, a account) (_ *recol
 		return r, err
 	}
 	if c.Memory {
-		if err := r.openMemory(ctx, h, embed); err != nil {
+		if err := h.opened(ctx, "memory", func(ctx context.Context) error { return r.openMemory(ctx, h, embed) }); err != nil {
 			return r, fmt.Errorf("opening the crew's memory: %w", err)
 		}
 	}
 	if c.RAG != nil {
-		if err := r.openLibrary(ctx, h, embed); err != nil {
+		if err := h.opened(ctx, "documents", func(ctx context.Context) error { return r.openLibrary(ctx, h, embed) }); err != nil {
 			return r, fmt.Errorf("reading the crew's documents: %w", err)
 		}
 	}
 	return r, nil
 }
 
+// opened has a store be opened in a step, of which what that asks of an embedder is a
+// part. What goes on live needs the store, so it is opened as well where the step is
+// not done again.
+func (h *Host) opened(ctx context.Context, name string, open func(context.Context) error) error {
+	done := false
+	_, err := take(ctx, step{kind: journal.Memory, name: name, request: "open"}, func(ctx context.Context) (struct{}, error) {
+		done = true
+		return struct{}{}, open(ctx)
+	})
+	if err != nil || done {
+		return err
+	}
+	return open(stepless(ctx))
+}
+
 func (r *recollection) openMemory(ctx context.Context, h *Host, embed index.Embedder) (err error) {
 	cfg := h.memoryConfig(r.crew)
 	cfg.Embedder = embed
-	if r.memory, err = memory.Open(ctx, cfg); err != nil {
+	if h.replays() { // what is found there is on the tape
+		cfg = memory.Config{}
+	}
+	if r.memory, err = memory.Open(ctx, cfg); err != nil || h.replays() {
 		return err
 	}
 	return r.memory.Probe(ctx)
@@ -128,6 +146,10 @@ func fileName(crewName, key string) string {
 }
 
 func (r *recollection) openLibrary(ctx context.Context, h *Host, embed index.Embedder) (err error) {
+	if h.replays() {
+		r.library, err = knowledge.Open(ctx, knowledge.Config{})
+		return err
+	}
 	s := h.cfg.Settings
 	cfg := knowledge.Config{Files: s.Knowledge.Files, Bytes: s.Knowledge.Bytes, Chunks: s.Knowledge.Chunks, Embedder: embed}
 	if s.Memory.Dir != "" {
@@ -323,6 +345,9 @@ const (
 	maxRemembered = 64_000
 )
 
+// codeRecollection is the code of a notice of what is remembered, or not.
+const codeRecollection = "recollection"
+
 // warn says once what went wrong, unless the run is being stopped anyway.
 func (r *recollection) warn(ctx context.Context, task, format string, args ...any) {
 	if ctx.Err() != nil {
@@ -334,7 +359,7 @@ func (r *recollection) warn(ctx context.Context, task, format string, args ...an
 	r.told[text] = true
 	r.mu.Unlock()
 	if !told {
-		e := event.ScopeOf(ctx).Within(event.Event{Kind: event.Notice, Text: text})
+		e := event.ScopeOf(ctx).Within(event.Event{Kind: event.Notice, Text: text, Code: codeRecollection})
 		e.Task = cmp.Or(e.Task, task)
 		r.events.Emit(e)
 	}

@@ -11,6 +11,7 @@ import (
 	"crewhost/runner/event"
 	"crewhost/runner/llm"
 	"crewhost/runner/process"
+	"crewhost/tools/permission"
 )
 
 // Output is what came of a run. After a failure it holds what there was.
@@ -46,7 +47,7 @@ func (h *Host) Run(ctx context.Context, c *crew.Crew, inputs crew.Inputs) (*Outp
 }
 
 // run is Run, and tells what happens to events.
-func (h *Host) run(ctx context.Context, c *crew.Crew, inputs crew.Inputs, events *event.Stream) (*Output, error) {
+func (h *Host) run(ctx context.Context, c *crew.Crew, inputs crew.Inputs, events *event.Stream) (out *Output, err error) {
 	if err := h.unopened(c); err != nil {
 		return nil, err
 	}
@@ -57,14 +58,34 @@ func (h *Host) run(ctx context.Context, c *crew.Crew, inputs crew.Inputs, events
 	if err != nil {
 		return nil, err
 	}
+	if err := h.recordRun(c, inputs); err != nil {
+		return nil, err
+	}
+	out, err = h.doRun(ctx, c, inputs, guard, events)
+	return h.settle(out, err)
+}
+
+// doRun is run, once all is there that it needs.
+func (h *Host) doRun(ctx context.Context, c *crew.Crew, inputs crew.Inputs, guard *permission.Guard, events *event.Stream) (out *Output, err error) {
 	began := time.Now()
 	c = c.Expand(inputs)
+	if h.replays() {
+		unhurried(c)
+	}
 	if c.Planning && h.models.gives(c.LLM, config.ProviderEcho) {
 		c.Planning = false
 		events.Emit(event.Event{Kind: event.Notice, Text: "planning is left out: the provider echo makes no plans"})
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
+	if ctx, err = h.trail.began(ctx, c, events, h.cfg.Version, stop); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if unsaid := h.trail.ended(ctx, began, err); err == nil && unsaid != nil {
+			err = &RunError{unsaid}
+		}
+	}()
 	book := newLedger(h.models.llm, stop)
 	own := account{book, events}
 	ctx = own.bind(ctx)
@@ -116,7 +137,6 @@ func (h *Host) run(ctx context.Context, c *crew.Crew, inputs crew.Inputs, events
 	if spent != nil && !errors.Is(err, spent) {
 		err = errors.Join(spent, err)
 	}
-	var out *Output
 	if result != nil {
 		for operation, usage := range book.asked() {
 			if result.Asked == nil {

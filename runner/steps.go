@@ -35,14 +35,33 @@ type steps struct {
 
 // steps returns what carries out the steps of a run, or nil where they are just done.
 func (h *Host) steps() journal.Steps {
-	if h.cfg.Steps == nil {
-		return nil
+	var all journal.Steps
+	if h.cfg.Replay != nil {
+		all = h.cfg.Replay
 	}
-	return h.cfg.Steps(journal.Live{})
+	if h.cfg.Steps != nil {
+		all = h.cfg.Steps(orLive(all))
+	}
+	if h.cfg.Record != nil {
+		all = h.cfg.Record.Steps(orLive(all))
+	}
+	return all
+}
+
+func orLive(s journal.Steps) journal.Steps {
+	if s == nil {
+		return journal.Live{}
+	}
+	return s
 }
 
 func (s *steps) bind(ctx context.Context) context.Context {
 	return context.WithValue(ctx, stepsKey{}, s)
+}
+
+// stepless is a context whose work is in no step.
+func stepless(ctx context.Context) context.Context {
+	return context.WithValue(ctx, stepsKey{}, (*steps)(nil))
 }
 
 func stepsOf(ctx context.Context) *steps {

@@ -22,6 +22,8 @@ type Tape struct {
 	Result json.RawMessage // nil: the run was not over
 	End    *End            // nil: the tape is not complete
 
+	resultLine int
+
 	items []item // all that happened, in order
 	steps []*record
 }
@@ -186,7 +188,7 @@ func (b *reader) take(n int, text []byte) error {
 		if t.Result != nil {
 			return errors.New("result comes once")
 		}
-		t.Result = l.Result
+		t.Result, t.resultLine = l.Result, n
 	default:
 		t.End = l.End
 	}

@@ -570,3 +570,20 @@ func (p *Replay) Stamp(e event.Event) event.Event {
 	}
 	return e
 }
+
+// Tape returns the tape.
+func (p *Replay) Tape() *Tape { return p.tape }
+
+// From returns the step from which on the run is live; 0: none is.
+func (p *Replay) From() int { return p.opts.From }
+
+// Result holds what the run came to against what it came to on the tape.
+func (p *Replay) Result(want, got json.RawMessage) error {
+	got = journal.Mask(got, p.opts.Mask)
+	if bytes.Equal(want, got) {
+		return nil
+	}
+	return p.Diverge(&DivergenceError{
+		Tape: p.tape.Name, What: "it comes to something else", Diff: difference(p.tape.Name, p.tape.resultLine, string(want), string(got)), Line: p.tape.resultLine,
+	})
+}
