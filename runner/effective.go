@@ -2,7 +2,6 @@ package runner
 
 import (
 	"cmp"
-	"slices"
 
 	"crewhost/crew"
 	"crewhost/tools/permission"
@@ -38,35 +37,13 @@ func (h *Host) Effective(c *crew.Crew) Effective {
 	if c == nil {
 		return e
 	}
-	defs := map[string]permission.Request{}
-	for _, d := range h.Tools() {
-		r := permission.Request{Tool: d.Name, Server: d.Server}
-		if d.Server != "" {
-			r.ServerTool = d.ServerName()
-		}
-		defs[d.Name] = r
+	matrix, err := h.Matrix(c, "")
+	if err != nil {
+		return e // the crew's toolsets are none, as its verdict says
 	}
-	for _, a := range c.Agents {
-		held := slices.Clone(a.Tools)
-		for _, t := range c.Tasks {
-			if t.Agent.V == a.Key {
-				held = append(held, t.Tools...)
-			}
-		}
-		var names []string
-		for _, t := range held {
-			names = append(names, t.V)
-		}
-		slices.Sort(names)
-		for _, name := range slices.Compact(names) {
-			r, ok := defs[name]
-			if !ok {
-				continue
-			}
-			r.Agent = a.Key
-			if d := h.policy.Decide(r); d.Verdict != permission.Allow {
-				e.Held = append(e.Held, HeldTool{a.Key, name, d})
-			}
+	for _, m := range matrix {
+		if d := m.Outlook.Decision; m.There && d.Verdict != permission.Allow {
+			e.Held = append(e.Held, HeldTool{m.Agent, m.Tool, d})
 		}
 	}
 	return e

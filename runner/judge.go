@@ -71,7 +71,7 @@ func (h *Host) Judge(loaded *crew.Crew, loadErr error, inputs crew.Inputs) Verdi
 	issues, changes = h.deliverables(loaded.Expand(inputs))
 	v.Issues, v.Warnings = append(v.Issues, issues...), append(v.Warnings, changes...)
 	v.Issues = append(v.Issues, judgeSchemas(loaded)...)
-	for _, judge := range []func(*crew.Crew) (issues, warnings crew.Issues){h.judgeMemory, h.judgeKnowledge} {
+	for _, judge := range []func(*crew.Crew) (issues, warnings crew.Issues){h.judgeMemory, h.judgeKnowledge, h.judgePolicy} {
 		issues, warnings := judge(loaded)
 		v.Issues, v.Warnings = append(v.Issues, issues...), append(v.Warnings, warnings...)
 	}

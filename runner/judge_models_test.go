@@ -63,6 +63,7 @@ mounts: ["./out:/out:rw"]
 		`crew.yaml:3:28: temperature and topP are not sent beside thinking (the provider anthropic) [capability]`,
 		`crew.yaml:3:28: the thinking effort max is asked for as high (the provider openai) [capability]`,
 		`crew.yaml:3:28: thinking is switched on, without effort or budget (the provider deepseek) [capability]`,
+		`crew.yaml:5:3: agent "a": the policy asks about each call of json_tool, and nobody can be asked here: all of them will be refused (write a rule that allows them, pass --approve allow, or set permissions.headless: allow) [unanswered]`,
 		`crew.yaml:10:86: the response schema is put into the prompt, and any JSON object asked for (the provider deepseek) [capability]`,
 		`crew.yaml:12:69: the response schema is put into the prompt, and any JSON object asked for (the provider deepseek) [capability]`,
 	}, lines(v.Warnings)); diff != "" {

@@ -247,7 +247,8 @@ func TestJudgeRecollection(t *testing.T) {
 			"6:17 memoryProvider in-memory forgets with the run, and no agent has semantic_search to use it before"}},
 		"no memory": {agent: ", tools: [memory_store, rag_search]", warnings: []string{
 			"the crew has no documents: rag_search finds nothing",
-			"1:1 the crew has no memory: semantic_search and memory_store find and keep nothing"}},
+			"1:1 the crew has no memory: semantic_search and memory_store find and keep nothing",
+			`3:10 agent "one": the policy asks about each call of memory_store, and nobody can be asked here: all of them will be refused`}},
 		"all is well": {agent: ", knowledge: [x]", crew: "rag: {collections: {x: {sources: [docs/a.md, 'docs/b[1].md', 'x{1}', /data, /crew/docs/*.md, ./docs/../docs/?.md]}}}\n"},
 		"no collection": {agent: ", knowledge: [guide]", crew: "rag: {collections: {guides: {sources: [docs/a.md]}}}\n", issues: []string{
 			`3:37 agents.one.knowledge.0: there is no collection "guide"`}},

@@ -168,7 +168,7 @@ func (g *Guard) call(ctx context.Context, tool tools.Tool, call tools.Call, o *O
 		return tools.Result{}, &tools.Error{Code: tools.CodeArgumentsInvalid, Server: def.Server, Tool: call.Name, Detail: err.Error()}
 	}
 	call.Arguments = args
-	o.Call, o.Request = call, requestOf(tool, call)
+	o.Call, o.Request = call, requestOf(tool, def, call)
 
 	o.Decision = g.policy.Decide(o.Request)
 	refusal, err := g.settle(ctx, def, o)
@@ -203,8 +203,7 @@ func (g *Guard) call(ctx context.Context, tool tools.Tool, call tools.Call, o *O
 }
 
 // requestOf is a call as the policy sees it.
-func requestOf(tool tools.Tool, call tools.Call) Request {
-	def := tool.Definition()
+func requestOf(tool tools.Tool, def tools.Definition, call tools.Call) Request {
 	r := Request{Tool: call.Name, Agent: call.Agent, Arguments: call.Arguments}
 	server := def.Server
 	if scoped, ok := tool.(Scoped); ok && server == "" {
@@ -228,7 +227,7 @@ func (g *Guard) Explain(call tools.Call) (Request, Decision, error) {
 		return Request{}, Decision{}, &tools.Error{Code: tools.CodeArgumentsInvalid, Tool: call.Name, Detail: err.Error()}
 	}
 	call.Arguments = args
-	r := requestOf(tool, call)
+	r := requestOf(tool, tool.Definition(), call)
 	return r, g.policy.Decide(r), nil
 }
 

@@ -1,6 +1,10 @@
 package permission
 
-import "slices"
+import (
+	"slices"
+
+	"crewhost/tools"
+)
 
 // Outlook is what calls of a tool come to, by their arguments.
 type Outlook struct {
@@ -80,19 +84,26 @@ func (p *Policy) somewhere(tool string) bool {
 	})
 }
 
-// requestOf is a call of a tool as the policy sees it, without arguments.
-func (g *Guard) requestOf(agent, tool string) (r Request, scoped, ok bool) {
+// Outlook returns what calls of a tool by an agent come to, by the policy alone, and
+// such a call as the policy sees it. ok is false where there is no such tool.
+func (g *Guard) Outlook(agent, tool string) (o Outlook, r Request, ok bool) {
 	t, ok := g.registry.Lookup(tool)
 	if !ok {
-		return Request{}, false, false
+		return Outlook{}, Request{}, false
 	}
-	def := t.Definition()
-	r = Request{Tool: def.Name, Server: def.Server, Agent: agent}
-	if def.Server != "" {
-		r.ServerTool = def.ServerName()
+	r = requestOf(t, t.Definition(), tools.Call{Name: tool, Agent: agent})
+	return g.policy.Outlook(r), r, true
+}
+
+// Approved reports whether calls of a tool by an agent that meet no condition of a rule
+// were allowed always, as the tool is now.
+func (g *Guard) Approved(agent, tool string) bool {
+	o, r, ok := g.Outlook(agent, tool)
+	if !ok {
+		return false
 	}
-	_, scoped = t.(Scoped)
-	return r, scoped && def.Server == "", true
+	t, ok := g.registry.Lookup(tool)
+	return ok && g.stands(r, o, t)
 }
 
 // Prospect returns the best that any call of a tool by an agent can come to (by
@@ -111,10 +122,13 @@ func (g *Guard) Unanswered(agent, tool string) bool {
 }
 
 func (g *Guard) prospect(agent, tool string) (verdict Verdict, unanswered bool) {
-	r, scoped, ok := g.requestOf(agent, tool)
+	t, ok := g.registry.Lookup(tool)
 	if !ok {
 		return Deny, false
 	}
+	r := requestOf(t, t.Definition(), tools.Call{Name: tool, Agent: agent})
+	_, scoped := t.(Scoped)
+	scoped = scoped && r.Server == ""
 	o := g.policy.Outlook(r)
 	verdict = o.Best()
 	switch {
@@ -130,7 +144,6 @@ func (g *Guard) prospect(agent, tool string) (verdict Verdict, unanswered bool) 
 		}
 		return Deny, true
 	case nil:
-		t, _ := g.registry.Lookup(tool)
 		if g.policy.Headless() == Allow || g.stands(r, o, t) {
 			return Allow, false
 		}
