@@ -49,6 +49,7 @@ func newApp(c *console) *cli.App {
 			runCommand(c),
 			mcpCommand(c),
 			memoryCommand(c),
+			vaultCommand(c),
 			doctorCommand(c),
 			eventsCommand(c),
 			initCommand(c),
@@ -187,6 +188,7 @@ func newSession(ctx *cli.Context, c *console, anchor string) (*session, error) {
 			child.TreeVariable, // of a crewhost that started this one
 			mcp.KeyVariable,
 			mcp.HostsVariable,
+			runner.VaultKeyVariable,
 		},
 	})
 	if err != nil {

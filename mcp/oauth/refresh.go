@@ -70,6 +70,32 @@ func (h *hold) refresh(ctx context.Context) error {
 	}
 }
 
+// Fresh returns what is stored for the server, renewed if its access token has
+// expired or there is none, and if it can be. It sends nothing else, and asks
+// nobody. A refusal of the authorization server is a [*LoginError]; the zero Record
+// means that nothing is stored.
+func (a *Authorizer) Fresh(ctx context.Context) (Record, error) {
+	h, err := a.hold(ctx)
+	if err != nil {
+		return Record{}, err
+	}
+	defer h.release()
+	if err := a.load(ctx); err != nil {
+		return Record{}, err
+	}
+	if a.current.Refresh.IsZero() || a.current.fresh(time.Now()) {
+		return a.current, nil
+	}
+	err = h.refresh(ctx)
+	if errors.As(err, new(*refusal)) {
+		err = &LoginError{Server: a.cfg.Name, Err: err, Remedy: a.cfg.Remedy}
+	}
+	if err == nil {
+		err = a.unsaved // what is renewed and not kept may be used up
+	}
+	return a.current, err
+}
+
 // Close waits for a refresh that is under way, for the time given and no longer.
 // Nothing may be sent after it.
 func (a *Authorizer) Close(grace time.Duration) {
