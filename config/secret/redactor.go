@@ -3,10 +3,13 @@ package secret
 import (
 	"bytes"
 	"cmp"
+	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"io"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,7 +25,7 @@ const minLine = 8
 
 // Redactor masks known secrets, and tokens of well-known shape, in text that
 // somebody else wrote: a server's stderr, an error body. It also knows a secret
-// as it looks in JSON and in a URL. The zero value knows no secret. It is safe
+// as it looks in JSON, in a URL, in base64 and in hexadecimal. The zero value knows no secret. It is safe
 // for concurrent use.
 type Redactor struct {
 	mu    sync.Mutex // held to change known
@@ -70,14 +73,46 @@ func (r *Redactor) Add(values ...Value) {
 	r.known.Store(&known{all, strings.NewReplacer(pairs...)})
 }
 
-// spellings returns a secret as it may turn up: as it is, in JSON, in a URL.
+// minEncoded is the shortest secret that is looked for in encodings that hide where
+// it begins and ends.
+const minEncoded = 8
+
+// spellings returns a secret as it may turn up: as it is, in JSON and as Go quotes
+// it, in a URL, and in base64 and hexadecimal.
 func spellings(s string) []string {
 	query := url.QueryEscape(s)
-	all := []string{s, query, strings.ReplaceAll(query, "+", "%20"), url.PathEscape(s)}
-	if quoted, err := json.Marshal(s); err == nil {
-		all = append(all, strings.Trim(string(quoted), `"`))
+	all := []string{s, query, strings.ReplaceAll(query, "+", "%20"), url.PathEscape(s), inner(strconv.Quote(s)), inner(strconv.QuoteToASCII(s))}
+	for _, html := range []bool{true, false} {
+		var quoted strings.Builder
+		enc := json.NewEncoder(&quoted)
+		enc.SetEscapeHTML(html)
+		if enc.Encode(s) == nil {
+			all = append(all, inner(strings.TrimSuffix(quoted.String(), "\n")))
+		}
+	}
+	if len(s) < minEncoded {
+		return all
+	}
+	all = append(all, hex.EncodeToString([]byte(s)), strings.ToUpper(hex.EncodeToString([]byte(s))))
+	for _, enc := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
+		all = append(all, enc.EncodeToString([]byte(s)))
+		// Within something longer, as in Basic authentication, it begins at any of
+		// three places, and its first and last letter are its neighbours' too.
+		for before := range 3 {
+			text := enc.WithPadding(base64.NoPadding).EncodeToString([]byte(strings.Repeat("x", before) + s))
+			from, to := (before*8+5)/6, (before+len(s))*8/6
+			all = append(all, text[from:to])
+		}
 	}
 	return all
+}
+
+// inner is a quoted text without its quotes, which may be its own, too.
+func inner(quoted string) string {
+	if len(quoted) < 2 {
+		return quoted
+	}
+	return quoted[1 : len(quoted)-1]
 }
 
 // Redact returns s with every known secret replaced by [Mask]. A nil Redactor

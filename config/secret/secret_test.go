@@ -2,13 +2,17 @@ package secret
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/gob"
+	"encoding/hex"
 	"encoding/json"
 	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -276,4 +280,33 @@ func FuzzRedactingWriter(f *testing.F) {
 			t.Errorf("%q", out.String())
 		}
 	})
+}
+
+// TestSpellings: a secret is known however it is written, and wherever it stands in
+// what is encoded.
+func TestSpellings(t *testing.T) {
+	const s = `pa"ss\wörd<&>/+ %7`
+	var r Redactor
+	r.Add(New(s))
+	for before := range 7 {
+		for after := range 5 {
+			whole := strings.Repeat("u", before) + s + strings.Repeat("v", after)
+			for _, enc := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding, base64.RawStdEncoding, base64.RawURLEncoding} {
+				got := r.Redact(enc.EncodeToString([]byte(whole)))
+				rest, err := base64.RawURLEncoding.DecodeString(strings.NewReplacer("+", "-", "/", "_", "=", "").Replace(strings.ReplaceAll(got, Mask, "")))
+				if !strings.Contains(got, Mask) || err == nil && strings.ContainsAny(string(rest), "ps") {
+					t.Errorf("%d, %d: %s", before, after, got)
+				}
+			}
+		}
+	}
+	plain, _ := json.Marshal(s)
+	for _, text := range []string{
+		s, url.QueryEscape(s), url.PathEscape(s), string(plain), strconv.Quote(s), strconv.QuoteToASCII(s),
+		hex.EncodeToString([]byte(s)), fmt.Sprintf("%X", s), `{"a":"pa\"ss\\wörd<&>/+ %7"}`,
+	} {
+		if got := r.Redact(text); !strings.Contains(got, Mask) || strings.Contains(got, "rd") {
+			t.Errorf("%s: %s", text, got)
+		}
+	}
 }
