@@ -49,6 +49,7 @@ type Settings struct {
 	Memory      Memory
 	Knowledge   Knowledge
 	Audit       Audit
+	Journal     Journal
 	Vault       Vault
 }
 

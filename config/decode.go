@@ -18,6 +18,7 @@ type document struct {
 	Memory      memoryDocument      `key:"memory"`
 	Knowledge   knowledgeDocument   `key:"knowledge"`
 	Audit       auditDocument       `key:"audit"`
+	Journal     journalDocument     `key:"journal"`
 	Vault       vaultDocument       `key:"vault"`
 }
 
@@ -117,6 +118,7 @@ func (l *loader) decode(tree *strict.Node) *Settings {
 		Knowledge:   doc.Knowledge.knowledge(),
 		Audit:       l.audit(d, doc.Audit),
 		Vault:       l.vault(x, doc.Vault),
+		Journal:     l.journal(d, doc.Journal),
 	}
 	if r := doc.MCP.Reconnect; r.Max > 0 && r.Max < r.Initial {
 		d.Fail(r.Pos, strict.CodeBadValue, "mcp.reconnect.max is "+r.Max.String()+", and below mcp.reconnect.initial, which is "+r.Initial.String(), "")
@@ -146,13 +148,7 @@ func (l *loader) decode(tree *strict.Node) *Settings {
 func (l *loader) permissions(d *strict.Decoder, doc permissionsDocument) Permissions {
 	oneOf(d, doc.Default, "permissions.default", "allow", "ask", "deny")
 	oneOf(d, doc.Headless, "permissions.headless", "allow", "deny")
-	rules := func(list []strict.At[word], where string) []Rule {
-		var out []Rule
-		for _, r := range texts(d, list, where) {
-			out = append(out, Rule{Pattern: string(r.V), Pos: r.Pos})
-		}
-		return out
-	}
+	rules := func(list []strict.At[word], where string) []Rule { return rulesOf(d, list, where) }
 	p := Permissions{
 		Default:    doc.Default.V,
 		Allow:      rules(doc.Allow, "permissions.allow"),
@@ -162,13 +158,28 @@ func (l *loader) permissions(d *strict.Decoder, doc permissionsDocument) Permiss
 		CrewGrants: doc.CrewGrants,
 	}
 	if dir := l.source.UserStateDir; doc.Approvals && dir != "" {
-		p.Approvals = filepath.Join(dir, "crewhost", "approvals.json")
+		p.Approvals = ApprovalsFile(dir)
 	}
 	return p
 }
 
 // oneOf reports a word that is not one of the known.
 func oneOf(d *strict.Decoder, word strict.At[string], where string, known ...string) {
+// rulesOf are the patterns of a list.
+func rulesOf(d *strict.Decoder, list []strict.At[word], where string) []Rule {
+	var out []Rule
+	for _, r := range texts(d, list, where) {
+		out = append(out, Rule{Pattern: string(r.V), Pos: r.Pos})
+	}
+	return out
+}
+
+// ApprovalsFile is the file of what was allowed always, in the folder of the user's
+// state.
+func ApprovalsFile(userStateDir string) string {
+	return filepath.Join(userStateDir, "crewhost", "approvals.json")
+}
+
 	if word.V != "" && !slices.Contains(known, word.V) {
 		d.Fail(word.Pos, strict.CodeBadValue, where+": "+strict.Quote(word.V)+" is not known", strict.DidYouMean(word.V, known))
 	}
