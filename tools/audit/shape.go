@@ -152,10 +152,10 @@ func (s *shaper) member(name string) string {
 	})
 	switch {
 	case len(name) > maxMember:
-		return strconv.QuoteToASCII(name[:maxMember]) + fmt.Sprintf("…(%d)", len(name))
+		return strconv.Quote(name[:maxMember]) + fmt.Sprintf("…(%d)", len(name))
 	case word:
 		return name
 	default:
-		return strconv.QuoteToASCII(name)
+		return strconv.Quote(name)
 	}
 }
