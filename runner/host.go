@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 	"time"
 
@@ -77,6 +78,10 @@ type Config struct {
 	Record *tape.Recorder
 	Replay *tape.Replay
 
+	// WriteJournal writes a line of a run's journal to the end of its file; nil: as files
+	// are written. Tests stop there.
+	WriteJournal func(*os.File, []byte) error
+
 	Version  string           // of the host, told to servers
 	Logger   *slog.Logger     // nil: discard
 	Redactor *secret.Redactor // nil: one of the host's own
@@ -101,10 +106,12 @@ type Host struct {
 	guard    *permission.Guard
 	servers  *mcp.Sessions
 	models   *models
-	brought  brought // servers of agents
-	trail    *trail  // what calls are put on record by; nil: they aren't
-	own      account // of what servers ask that is no run's
-	offers   bell    // of servers, which may have changed
+	brought  brought             // servers of agents
+	trail    *trail              // what calls are put on record by; nil: they aren't
+	own      account             // of what servers ask that is no run's
+	offers   bell                // of servers, which may have changed
+	person   permission.Approver // who can be asked, whatever was answered before
+	twice    declared            // tools that may be called twice
 	builtins []string
 	taped    *tapedHost // nil: the host is no replay
 }
@@ -131,6 +138,7 @@ func Open(ctx context.Context, cfg Config) (_ *Host, err error) {
 	}
 	_, client := cfg.Approver.(ClientPerson) // behind each call stands a client of its own
 	who := standsBehind(cfg.Approver)
+	person := cfg.Approver
 	cfg.Approver = approvalSteps(cfg.Approver)
 	if cfg.Asker != nil {
 		cfg.Asker = askerSteps{cfg.Asker}
@@ -139,7 +147,7 @@ func Open(ctx context.Context, cfg Config) (_ *Host, err error) {
 		cfg.Respondent = respondentSteps{cfg.Respondent}
 	}
 	cfg.Environ = append([]string{}, cfg.Environ...) // further in, nil would mean this process's own
-	h := &Host{cfg: cfg, log: cfg.Logger, registry: &tools.Registry{}, taped: taped}
+	h := &Host{cfg: cfg, log: cfg.Logger, registry: &tools.Registry{}, taped: taped, person: person}
 
 	var settings *config.Settings
 	settings, h.brought = joined(cfg.Settings, cfg.Crews)
@@ -150,6 +158,8 @@ func Open(ctx context.Context, cfg Config) (_ *Host, err error) {
 	h.fs, err = mount.Open(mounts)
 	issues = append(issues, append(mountIssues, issuesOf(CodeBadMount, err)...)...)
 	h.policy, err = policyOf(settings.Permissions, h.fs.Base(), settings.MCP.Servers)
+	issues = append(issues, issuesOf(CodeBadRule, err)...)
+	h.twice, err = declaredOf(cfg.Settings.Journal, h.fs.Base())
 	issues = append(issues, issuesOf(CodeBadRule, err)...)
 	h.models, err = newModels(cfg)
 	issues = append(issues, issuesOf(CodeUnknownProfile, err)...)

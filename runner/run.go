@@ -43,11 +43,12 @@ func (e *RunError) Unwrap() error { return e.Err }
 // damaged file is a plain error. From the first task on, and where the budget is
 // spent, an error is a [*RunError], and there is an Output beside it. What happens is told to the Events of the host.
 func (h *Host) Run(ctx context.Context, c *crew.Crew, inputs crew.Inputs) (*Output, error) {
-	return h.run(ctx, c, inputs, h.cfg.Events)
+	return h.run(ctx, c, inputs, h.cfg.Events, nil)
 }
 
-// run is Run, and tells what happens to events.
-func (h *Host) run(ctx context.Context, c *crew.Crew, inputs crew.Inputs, events *event.Stream) (out *Output, err error) {
+// run is Run, and tells what happens to events. life is that of a run that is resumed,
+// or nil.
+func (h *Host) run(ctx context.Context, c *crew.Crew, inputs crew.Inputs, events *event.Stream, life *Life) (out *Output, err error) {
 	if err := h.unopened(c); err != nil {
 		return nil, err
 	}
@@ -61,12 +62,19 @@ func (h *Host) run(ctx context.Context, c *crew.Crew, inputs crew.Inputs, events
 	if err := h.recordRun(c, inputs); err != nil {
 		return nil, err
 	}
-	out, err = h.doRun(ctx, c, inputs, guard, events)
+	past, err := h.openHistory(c, inputs, events, life)
+	if err != nil {
+		return nil, err
+	}
+	out, err = h.doRun(ctx, c, inputs, guard, events, past)
+	if unsaid := past.close(ctx, out, err); err == nil && unsaid != nil {
+		err = &RunError{unsaid}
+	}
 	return h.settle(out, err)
 }
 
 // doRun is run, once all is there that it needs.
-func (h *Host) doRun(ctx context.Context, c *crew.Crew, inputs crew.Inputs, guard *permission.Guard, events *event.Stream) (out *Output, err error) {
+func (h *Host) doRun(ctx context.Context, c *crew.Crew, inputs crew.Inputs, guard *permission.Guard, events *event.Stream, past *history) (out *Output, err error) {
 	began := time.Now()
 	c = c.Expand(inputs)
 	if h.replays() {
@@ -89,7 +97,7 @@ func (h *Host) doRun(ctx context.Context, c *crew.Crew, inputs crew.Inputs, guar
 	book := newLedger(h.models.llm, stop)
 	own := account{book, events}
 	ctx = own.bind(ctx)
-	if carry := h.steps(); carry != nil {
+	if carry := h.steps(past); carry != nil {
 		ctx = (&steps{carry, h.cfg.Redactor.Redact, stop}).bind(ctx)
 	}
 	mind, err := h.recollect(ctx, c, own)
@@ -126,7 +134,7 @@ func (h *Host) doRun(ctx context.Context, c *crew.Crew, inputs crew.Inputs, guar
 	result, err := process.Run(ctx, process.Plan{
 		Crew:       c,
 		Runner:     &taskRunner{loop: loop, crew: c, mind: mind},
-		Keeper:     mind,
+		Keeper:     keeperOf(mind, past, stop),
 		Questioner: questioner{loop: loop, crew: c},
 		Deliverer:  fileSteps{deliverer{h.fs}},
 		Schema:     schemaReader(c.Path),

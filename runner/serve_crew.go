@@ -282,7 +282,7 @@ func (t *crewTool) Call(ctx context.Context, call tools.Call) (tools.Result, err
 	}
 	events := event.NewStream(rand.Text(), time.Now, sinks...)
 	events.Mask(t.host.cfg.Redactor)
-	out, err := t.host.run(ctx, t.crew, inputs, events)
+	out, err := t.host.run(ctx, t.crew, inputs, events, nil)
 	switch {
 	case ctx.Err() != nil:
 		return tools.Result{}, &tools.Error{Code: tools.CodeCancelled, Tool: t.def.Name, Detail: "the run was stopped", Err: context.Cause(ctx)}

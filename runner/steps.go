@@ -34,8 +34,11 @@ type steps struct {
 }
 
 // steps returns what carries out the steps of a run, or nil where they are just done.
-func (h *Host) steps() journal.Steps {
+func (h *Host) steps(past *history) journal.Steps {
 	var all journal.Steps
+	if past != nil {
+		all = past.Log
+	}
 	if h.cfg.Replay != nil {
 		all = h.cfg.Replay
 	}

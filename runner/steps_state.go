@@ -40,7 +40,9 @@ func (f fileSteps) Deliver(ctx context.Context, path string, content []byte) err
 			Bytes  int    `json:"bytes"`
 			SHA256 string `json:"sha256"` // of the content, secrets masked
 		}{len(content), hex.EncodeToString(sum[:])},
-	}, func(ctx context.Context) (struct{}, error) { return struct{}{}, f.Deliverer.Deliver(ctx, path, content) })
+	}, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, f.Deliverer.Deliver(ctx, path, content)
+	})
 	return err
 }
 

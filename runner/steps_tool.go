@@ -58,5 +58,5 @@ func (h *Host) effectOf(o permission.Observation) journal.Effect {
 			return journal.Repeatable
 		}
 	}
-	return journal.Once
+	return h.twice.effect(o.Request)
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -203,8 +204,12 @@ func (l *Log) Ended() *End { return l.state.end }
 // Path is that of the file.
 func (l *Log) Path() string { return l.path }
 
-// Done returns how many steps have a result, and the tasks that are completed.
-func (l *Log) Done() (steps int64, tasks map[string]TaskEnd) { return l.state.steps, l.state.tasks }
+// Done returns how many steps have a result, and what became of tasks.
+func (l *Log) Done() (steps int64, tasks map[string]TaskEnd) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state.steps, maps.Clone(l.state.tasks)
+}
 
 // Restored returns how many steps of this life were not done again.
 func (l *Log) Restored() int {
@@ -212,6 +217,10 @@ func (l *Log) Restored() int {
 	defer l.mu.Unlock()
 	return l.restored
 }
+
+// OnUnknown sets who is asked about steps of which nobody knows what came of them; see
+// [Config].
+func (l *Log) OnUnknown(ask func(context.Context, Step) error) { l.cfg.Unknown = ask }
 
 // Resume begins the next life of a run.
 func (l *Log) Resume(life Life) error {
