@@ -117,8 +117,8 @@ func (l *loader) decode(tree *strict.Node) *Settings {
 		Memory:      l.memory(doc.Memory),
 		Knowledge:   doc.Knowledge.knowledge(),
 		Audit:       l.audit(d, doc.Audit),
-		Vault:       l.vault(x, doc.Vault),
 		Journal:     l.journal(d, doc.Journal),
+		Vault:       l.vault(x, doc.Vault),
 	}
 	if r := doc.MCP.Reconnect; r.Max > 0 && r.Max < r.Initial {
 		d.Fail(r.Pos, strict.CodeBadValue, "mcp.reconnect.max is "+r.Max.String()+", and below mcp.reconnect.initial, which is "+r.Initial.String(), "")
@@ -163,8 +163,6 @@ func (l *loader) permissions(d *strict.Decoder, doc permissionsDocument) Permiss
 	return p
 }
 
-// oneOf reports a word that is not one of the known.
-func oneOf(d *strict.Decoder, word strict.At[string], where string, known ...string) {
 // rulesOf are the patterns of a list.
 func rulesOf(d *strict.Decoder, list []strict.At[word], where string) []Rule {
 	var out []Rule
@@ -180,6 +178,8 @@ func ApprovalsFile(userStateDir string) string {
 	return filepath.Join(userStateDir, "crewhost", "approvals.json")
 }
 
+// oneOf reports a word that is not one of the known.
+func oneOf(d *strict.Decoder, word strict.At[string], where string, known ...string) {
 	if word.V != "" && !slices.Contains(known, word.V) {
 		d.Fail(word.Pos, strict.CodeBadValue, where+": "+strict.Quote(word.V)+" is not known", strict.DidYouMean(word.V, known))
 	}
