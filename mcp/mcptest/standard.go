@@ -32,7 +32,8 @@ import (
 //   - exit: ends the process with status 7, after a word on stderr
 //
 // Any other name in -tools is a tool which answers with its name, but for add: with
-// {"name":n}, it makes the server offer such a tool from now on.
+// {"name":n}, it makes the server offer such a tool from now on; and those that begin
+// with parrot_, which repeat the headers of the request.
 var StandardTools = []string{"blocks", "big", "cancelled", "count", "echo", "env", "exit", "fail", "sleep"}
 
 // options are the flags of a standard server.
@@ -161,6 +162,8 @@ func newStandard(o options) *mcp.Server {
 				}
 				return text("added")
 			}
+		case strings.HasPrefix(name, parrotTools):
+			handle = parrotTool
 		case !ok:
 			handle = func(_ *state, _ context.Context, req *mcp.CallToolRequest) *mcp.CallToolResult {
 				return text(req.Params.Name)
