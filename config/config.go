@@ -87,6 +87,8 @@ type MCP struct {
 	// file, absolute; empty: the one beside the settings, or the crew (R4).
 	Locked   bool
 	LockFile string
+	// Gateway is what stands between the host and its servers over HTTP.
+	Gateway Gateway
 	// TokenStore is where the tokens of OAuth are kept: auto, keyring, file or
 	// memory. Empty is memory.
 	TokenStore string
@@ -251,6 +253,7 @@ func (s *Settings) Secrets() []secret.Value {
 	if e := s.LLM.Embeddings; e != nil {
 		profile(e.Profile)
 	}
+	all = append(all, s.MCP.Gateway.Proxy.Secrets()...)
 	for _, server := range s.MCP.Servers {
 		all = append(all, server.Command.Secrets()...)
 		for _, arg := range server.Args {

@@ -37,6 +37,7 @@ type mcpDocument struct {
 	AllowedHosts    *[]strict.At[word]             `key:"allowed_hosts"`
 	Locked          bool                           `key:"locked"`
 	LockFile        strict.At[word]                `key:"lock_file"`
+	Gateway         gatewayDocument                `key:"gateway"`
 	TokenStore      strict.At[string]              `key:"token_store"`
 	Import          []strict.At[word]              `key:"import"`
 	Servers         []strict.Named[serverDocument] `key:"servers"`
@@ -126,6 +127,7 @@ func (l *loader) decode(tree *strict.Node) *Settings {
 	if f := doc.MCP.LockFile; f.V != "" {
 		s.MCP.LockFile = l.absolute(string(f.V), f.Pos)
 	}
+	s.MCP.Gateway = l.gateway(x, doc.MCP.Gateway)
 	texts(d, doc.MCP.Import, "mcp.import")
 	oneOf(d, doc.MCP.TokenStore, "mcp.token_store", "auto", "keyring", "file", "memory")
 	if dir := l.source.UserConfigDir; dir != "" {

@@ -14,6 +14,10 @@ import (
 // hostName is a name that stands for itself: no pattern, no scheme, no path.
 var hostName = regexp.MustCompile(`^[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?$`)
 
+// numeric is the end of a name that makes programs take it for an address, each in
+// its way, such as 127.1 or 0x7f000001.
+var numeric = regexp.MustCompile(`(^|\.)([0-9]+|0x[0-9a-f]*)$`)
+
 // named reports whether s has the form of a name and no more than max bytes. The
 // length is no part of the form: compiling hundreds of repetitions would cost each
 // start of the program more than anything else here.
@@ -55,7 +59,7 @@ func allowedHost(text string) (string, bool) {
 	switch host = strings.TrimSuffix(host, "."); {
 	case err == nil:
 		host = addr.String()
-	case !named(hostName, host, 253):
+	case !named(hostName, host, 253) || strings.Contains(host, "..") || numeric.MatchString(host):
 		return "", false
 	}
 	if port != "" {
