@@ -56,10 +56,10 @@ func (s *session) equip(store oauth.Store) {
 
 // authorized is the round trip of the server over base.
 func (s *session) authorized(base http.RoundTripper) http.RoundTripper {
-	if s.tokens == nil {
-		return base
+	if s.tokens != nil {
+		base = s.tokens.Over(base)
 	}
-	return authorizing{s.tokens.Over(base)}
+	return authorizing{base} // the route may authorize, too
 }
 
 // authorizing gives the errors of authorization their code.

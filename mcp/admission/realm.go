@@ -83,7 +83,7 @@ func RealmOf(addr netip.Addr) (realm Realm, is string) {
 		if realm == Public {
 			return Private, "an address of IPv6 that holds one of IPv4"
 		}
-		return realm, "an address of IPv6 that holds " + inner.String() + ", which is " + is
+		return realm, "an address of IPv6 that holds one of IPv4, and that is " + is
 	}
 	switch {
 	case addr.IsPrivate() || sharedSpace.Contains(addr) || siteLocal.Contains(addr):

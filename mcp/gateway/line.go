@@ -1,0 +1,165 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"crewhost/config"
+	"crewhost/config/secret"
+	"crewhost/mcp/admission"
+)
+
+// A line leads to one server: what goes over it is admitted, has the server's
+// credential, and is told to the audit. It is an [http.RoundTripper] for requests to
+// the origin of the server, and no other.
+type line struct {
+	gateway *Gateway
+	name    string
+	run     string   // empty for a server of the settings
+	agents  []string // likewise nil
+	target  *url.URL
+	bound   string // the same as credentials are bound to it; empty where it is no URL
+	origin  string
+
+	own, led *admission.Transport
+	keyed    http.RoundTripper // own, with the credential of the target
+}
+
+// line makes the line to a server. A URL that is none is for each request to report.
+func (g *Gateway) line(server config.Server, within admission.Realm) *line {
+	text := server.URL.Reveal()
+	target, err := url.Parse(text)
+	if err != nil {
+		target = new(url.URL)
+	}
+	l := &line{gateway: g, name: server.Name, target: target, origin: originOf(target)}
+	l.bound, _ = secret.Binding(text)
+	l.own, l.led = g.cfg.Network.For(target, within)
+	l.keyed = l.over(text)
+	return l
+}
+
+// over is the way to the server with the credential that is bound to a URL.
+func (l *line) over(bound string) http.RoundTripper {
+	return l.gateway.cfg.Keys.Over(Lock{Name: l.name, URL: bound, Endpoints: l.led, Rules: l.gateway.cfg.Network.Rules}, l.own)
+}
+
+// CloseIdleConnections closes the connections that carry nothing.
+func (l *line) CloseIdleConnections() {
+	l.own.CloseIdleConnections()
+	l.led.CloseIdleConnections()
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (l *line) RoundTrip(req *http.Request) (*http.Response, error) {
+	f := &forward{gateway: l.gateway, told: Forward{
+		At: l.gateway.cfg.Now(), Run: l.run, Agents: l.agents, Server: l.name,
+		Origin: l.originOf(req.URL), Method: req.Method, Sent: req.ContentLength,
+	}, began: time.Now()}
+	resp, err := l.send(req)
+	if err != nil {
+		f.end(err)
+		return nil, err
+	}
+	f.told.Status = resp.StatusCode
+	f.body, resp.Body = resp.Body, f
+	return resp, nil
+}
+
+// send sends a request by the way that has its credential. A redirect that a client
+// follows is known by the answer that it follows.
+func (l *line) send(req *http.Request) (*http.Response, error) {
+	refuse := func(err error) (*http.Response, error) {
+		if req.Body != nil {
+			_ = req.Body.Close()
+		}
+		return nil, err
+	}
+	if l.originOf(req.URL) != l.origin {
+		return refuse(errElsewhere)
+	}
+	if allowed := l.gateway.cfg.Allowed; allowed != nil && !allowed(req.URL) {
+		return refuse(errNotAllowed)
+	}
+	way := l.keyed
+	if req.Response != nil {
+		if bound, err := secret.Binding(req.URL.String()); err != nil || bound != l.bound {
+			way = l.over(req.URL.String())
+		}
+	}
+	return way.RoundTrip(req)
+}
+
+// originOf is the origin of a URL, which is spelled like the server's as a rule.
+func (l *line) originOf(u *url.URL) string {
+	if u.Scheme == l.target.Scheme && u.Host == l.target.Host {
+		return l.origin
+	}
+	return originOf(u)
+}
+
+// Refusals of the gateway's own.
+var (
+	errElsewhere  = errors.New("it leads to another origin, where nothing is sent")
+	errNotAllowed = errors.New("its host is not one of mcp.allowed_hosts")
+)
+
+// originOf is scheme, host and port of a URL.
+func originOf(u *url.URL) string {
+	text, err := secret.Binding((&url.URL{Scheme: u.Scheme, Host: u.Host}).String())
+	if err != nil {
+		return ""
+	}
+	return text
+}
+
+// forward is the body of an answer on its way, and what is told of it in the end.
+type forward struct {
+	gateway  *Gateway
+	body     io.ReadCloser
+	received atomic.Int64
+	told     Forward
+	began    time.Time
+	once     sync.Once
+}
+
+// Read implements [io.Reader].
+func (f *forward) Read(p []byte) (int, error) {
+	n, err := f.body.Read(p)
+	f.received.Add(int64(n))
+	if err != nil {
+		f.end(err)
+	}
+	return n, err
+}
+
+// Close implements [io.Closer].
+func (f *forward) Close() error {
+	err := f.body.Close()
+	f.end(nil)
+	return err
+}
+
+// end tells the audit and the log, once.
+func (f *forward) end(err error) {
+	f.once.Do(func() {
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		f.told.Received, f.told.Took, f.told.Err = f.received.Load(), time.Since(f.began), err
+		attrs := []any{"server", f.told.Server, "origin", f.told.Origin, "method", f.told.Method, "status", f.told.Status, "took", f.told.Took}
+		if err != nil {
+			attrs = append(attrs, "err", fmt.Sprint(err))
+		}
+		f.gateway.cfg.Logger.Debug("forwarded", attrs...)
+		if f.gateway.cfg.Audit != nil {
+			f.gateway.cfg.Audit(f.told)
+		}
+	})
+}
