@@ -13,6 +13,7 @@ import (
 
 	"crewhost/config"
 	"crewhost/crew"
+	"crewhost/mcp/mcptest"
 	"crewhost/runner"
 	"crewhost/runner/llm"
 	"crewhost/runner/llm/replay"
@@ -28,6 +29,11 @@ func TestSampleCrewsReplayStrictly(t *testing.T) {
 	if err != nil || len(dirs) == 0 {
 		t.Fatal(len(dirs), err)
 	}
+	notes := t.TempDir()
+	if err := mcptest.InstallNotes(t.Context(), notes); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", notes+string(os.PathListSeparator)+os.Getenv("PATH"))
 	for _, tape := range dirs {
 		dir := filepath.Dir(tape)
 		t.Run(filepath.Base(dir), func(t *testing.T) {
@@ -109,12 +115,15 @@ func runSample(t *testing.T, dir string, models func(context.Context, config.Pro
 	if err != nil {
 		t.Fatal(err)
 	}
-	host, err := runner.Open(t.Context(), runner.Config{Settings: settings, Models: models, Asker: yes{}})
+	c, loadErr := crew.Load(place)
+	host, err := runner.Open(t.Context(), runner.Config{
+		Settings: settings, Models: models, Asker: yes{}, Crews: []*crew.Crew{c}, Environ: []string{"PATH=" + os.Getenv("PATH")},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer host.Close()
-	c, err := crew.Load(place)
+	err = loadErr
 	if v := host.Judge(c, err, nil); len(v.Issues) > 0 {
 		t.Fatal(v.Issues)
 	}

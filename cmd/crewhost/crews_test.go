@@ -19,6 +19,7 @@ import (
 
 	"crewhost/config/secret"
 	"crewhost/crew"
+	"crewhost/mcp/mcptest"
 	"crewhost/runner/event/eventtest"
 )
 
@@ -36,6 +37,7 @@ const crewsDir = "../../testdata/crews"
 // the command line, what a person answers, and the exit code. The runs are not
 // parallel: the library that reads the flags writes to variables of its own.
 func TestCrews(t *testing.T) {
+	withNotes(t)
 	for _, name := range crewNames(t) {
 		t.Run(name, func(t *testing.T) {
 			s := readSample(t, name)
@@ -54,6 +56,16 @@ func TestCrews(t *testing.T) {
 			}
 		})
 	}
+}
+
+// withNotes puts the MCP server on the PATH that some crews start.
+func withNotes(t *testing.T) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := mcptest.InstallNotes(t.Context(), dir); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 }
 
 // Every crew is in the README's table.
