@@ -131,6 +131,9 @@ func nameLength(s string) int {
 // environ are the variables of the environment.
 type environ map[string]string
 
+// unsetKey is no name of a variable: what those that are not set mean.
+const unsetKey = ""
+
 // newEnviron reads NAME=value lines; of a name given twice, the last counts.
 func newEnviron(lines []string) environ {
 	e := make(environ, len(lines))
@@ -146,8 +149,11 @@ func newEnviron(lines []string) environ {
 // default, and ok where it is unset and has none.
 func (e environ) value(v part) (value string, given, ok bool) {
 	value, given = e[v.name]
-	if v.has && value == "" {
+	switch {
+	case v.has && value == "":
 		return v.fallback, false, true
+	case !given && e[unsetKey] != "":
+		return e[unsetKey], false, true
 	}
 	return value, given, given
 }

@@ -31,6 +31,9 @@ type Source struct {
 	// Environ are NAME=value lines as [os.Environ] gives them: CREWHOST_*
 	// variables are settings, and all of them are what ${NAME} means.
 	Environ []string
+	// Unset is what variables that are not set mean; where empty, they are issues. It is
+	// for who reads settings without being about to use what they name.
+	Unset string
 	// Reserved are CREWHOST_* variables that are no settings.
 	Reserved []string
 	// Overrides are settings that flags give, in their order.

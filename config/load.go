@@ -47,6 +47,9 @@ permissions:
 // the user's configuration folder.
 func Load(source Source) (*Settings, error) {
 	l := &loader{source: source, env: newEnviron(source.Environ)}
+	if source.Unset != "" {
+		l.env[unsetKey] = source.Unset
+	}
 	dir, err := filepath.Abs(source.CrewDir)
 	if err != nil {
 		return nil, fmt.Errorf("finding the folder of the crew: %w", err)
