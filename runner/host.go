@@ -107,6 +107,7 @@ type Host struct {
 	servers  *mcp.Sessions
 	models   *models
 	brought  brought             // servers of agents
+	gate     *gate               // what stands between the host and its servers over HTTP
 	trail    *trail              // what calls are put on record by; nil: they aren't
 	own      account             // of what servers ask that is no run's
 	offers   bell                // of servers, which may have changed
@@ -194,9 +195,12 @@ func Open(ctx context.Context, cfg Config) (_ *Host, err error) {
 	if err != nil {
 		return nil, err
 	}
-	h.servers, err = mcp.Startup(ctx, settings.MCP, h.registry, mcp.Options{
+	if h.gate, err = openGate(h.cfg, h.trail); err != nil {
+		return nil, err
+	}
+	h.servers, err = mcp.Startup(ctx, h.gate.entered(settings.MCP, cfg.Redactor), h.registry, mcp.Options{
 		Name: "crewhost", Version: cfg.Version,
-		Environ: environ, Guard: cfg.Guard, Logger: cfg.Logger, Redactor: cfg.Redactor,
+		Environ: environ, Guard: cfg.Guard, Logger: cfg.Logger, Redactor: cfg.Redactor, Route: h.gate.route,
 		OnReport: func(r mcp.ServerReport) {
 			told.report(r)
 			if cfg.OnServer != nil {
@@ -252,6 +256,7 @@ func (h *Host) Close() error {
 	if h.servers != nil {
 		errs = append(errs, h.servers.Close())
 	}
+	h.gate.close()
 	if h.fs != nil {
 		errs = append(errs, h.fs.Close())
 	}

@@ -2,8 +2,6 @@ package runner
 
 import (
 	"context"
-	"errors"
-	"net/url"
 	"strings"
 	"time"
 
@@ -11,7 +9,6 @@ import (
 	"crewhost/config/secret"
 	"crewhost/config/secret/sealed"
 	"crewhost/config/vault"
-	"crewhost/mcp/admission"
 	"crewhost/mcp/gateway"
 )
 
@@ -52,17 +49,15 @@ func OpenVault(settings config.Vault, environ []string, redactor *secret.Redacto
 // CheckCredential tries the credential that the vault has for the server at a URL, by
 // the way that a run's requests take. It sends a ping with it, and, where an access
 // token has expired, asks its token endpoint for another before.
-func CheckCredential(ctx context.Context, _ *config.Settings, v *vault.Vault, target string, redactor *secret.Redactor) (gateway.Verdict, error) {
-	u, err := url.Parse(target)
+func CheckCredential(ctx context.Context, settings *config.Settings, v *vault.Vault, target string, redactor *secret.Redactor) (gateway.Verdict, error) {
+	lock, own, err := lockOf(settings, target)
 	if err != nil {
-		return gateway.Verdict{}, errors.New("its url is not a URL")
+		return gateway.Verdict{}, err
 	}
-	own, led := admission.Config{}.For(u, admission.Loopback)
 	defer own.CloseIdleConnections()
-	defer led.CloseIdleConnections()
 	keys := gateway.NewKeys(v, redactor, nil)
 	defer keys.Close(renewalGrace)
-	return keys.Check(ctx, gateway.Lock{Name: u.Host, URL: target, Endpoints: led}, own)
+	return keys.Check(ctx, lock, own)
 }
 
 // renewalGrace is how long the renewal of a token may take that nobody waits for.

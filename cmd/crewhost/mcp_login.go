@@ -69,11 +69,12 @@ func loginSession(ctx *cli.Context, c *console, command string) (*session, strin
 	return s, name, nil
 }
 
-func (s *session) loginOptions() mcp.Options {
+func (s *session) loginOptions() (mcp.Options, error) {
+	route, err := runner.LoginRoute(s.settings)
 	return mcp.Options{
 		Name: "crewhost", Version: version().Version,
-		Environ: s.console.environ, Logger: s.log, Redactor: s.console.redactor,
-	}
+		Environ: s.console.environ, Logger: s.log, Redactor: s.console.redactor, Route: route,
+	}, err
 }
 
 // mcpLogin logs in to a server, and says what that gave.
@@ -108,7 +109,10 @@ func mcpLogin(ctx *cli.Context, c *console) error {
 
 // logIn sends a person to where they log in, and waits for them a while.
 func (s *session) logIn(ctx context.Context, name string, wait time.Duration, open bool) (mcp.Login, error) {
-	opts := s.loginOptions()
+	opts, err := s.loginOptions()
+	if err != nil {
+		return mcp.Login{}, err
+	}
 	opts.Browse = func(ctx context.Context, url string) error {
 		if _, err := fmt.Fprintf(s.console.err, "To log in to %q, open this in a browser on this machine, within %v:\n\n  %s\n\n", name, wait, url); err != nil {
 			return err
@@ -138,7 +142,11 @@ func mcpLogout(ctx *cli.Context, c *console) error {
 	if err != nil {
 		return err
 	}
-	ok, err := mcp.LogOut(ctx.Context, s.settings.MCP, name, s.loginOptions())
+	opts, err := s.loginOptions()
+	if err != nil {
+		return err
+	}
+	ok, err := mcp.LogOut(ctx.Context, s.settings.MCP, name, opts)
 	if err != nil {
 		return &runner.RunError{Err: fmt.Errorf("logging out: %w", err)}
 	}

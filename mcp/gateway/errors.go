@@ -43,7 +43,7 @@ func veiled(err error) error {
 }
 
 func plain(err error) string {
-	for _, own := range []error{errAway, errChanged, errForEver, errMessages, errElsewhere, errNotAllowed} {
+	for _, own := range []error{errAway, errChanged, errForEver, errMessages, ErrElsewhere, ErrNotAllowed} {
 		if errors.Is(err, own) {
 			return own.Error()
 		}

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -28,8 +29,9 @@ type Config struct {
 	// gateway.
 	Keys *Keys
 	// Audit, if set, is told of each request once its answer was read to its end, was
-	// given up, or did not come. It must not block.
-	Audit func(Forward)
+	// given up, or did not come. The context has the values of the request's. It must
+	// not block.
+	Audit func(context.Context, Forward)
 	// Logger takes what agents are not told, such as where a server is. Nil discards.
 	Logger *slog.Logger
 	// Now is the time, by which passes expire; nil is the clock's.
@@ -48,8 +50,11 @@ type Forward struct {
 	Sent   int64 // bytes of the body, or -1
 	// Received are bytes of the answer's body, unpacked.
 	Received int64
-	Took     time.Duration
-	Err      error // why there is no answer, or not all of it
+	// Credential is the name of the one that the vault had for it, and Kind its kind;
+	// empty where there was none.
+	Credential, Kind string
+	Took             time.Duration
+	Err              error // why there is no answer, or not all of it
 }
 
 // Network is the network as the settings describe it.

@@ -119,6 +119,9 @@ func (t *keyed) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !ok || req.Header.Get(name) != "" {
 		return t.base.RoundTrip(req)
 	}
+	if f, ok := req.Context().Value(usedKey{}).(*Forward); ok {
+		f.Credential, f.Kind = c.Name, c.Kind
+	}
 	if c.Kind == vault.OAuth && c.Refresh != nil {
 		a, err := t.holderOf(c)
 		if err != nil {

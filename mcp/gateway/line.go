@@ -1,9 +1,10 @@
 package gateway
 
 import (
+	"context"
 	"errors"
-	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"sync"
@@ -58,11 +59,13 @@ func (l *line) CloseIdleConnections() {
 
 // RoundTrip implements [http.RoundTripper].
 func (l *line) RoundTrip(req *http.Request) (*http.Response, error) {
-	f := &forward{gateway: l.gateway, told: Forward{
+	f := &forward{told: Forward{
 		At: l.gateway.cfg.Now(), Run: l.run, Agents: l.agents, Server: l.name,
 		Origin: l.originOf(req.URL), Method: req.Method, Sent: req.ContentLength,
 	}, began: time.Now()}
-	resp, err := l.send(req)
+	ctx := req.Context()
+	f.tell = func() { l.gateway.tell(context.WithoutCancel(ctx), f.told) }
+	resp, err := l.send(req.WithContext(context.WithValue(ctx, usedKey{}, &f.told)))
 	if err != nil {
 		f.end(err)
 		return nil, err
@@ -82,10 +85,10 @@ func (l *line) send(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if l.originOf(req.URL) != l.origin {
-		return refuse(errElsewhere)
+		return refuse(ErrElsewhere)
 	}
 	if allowed := l.gateway.cfg.Allowed; allowed != nil && !allowed(req.URL) {
-		return refuse(errNotAllowed)
+		return refuse(ErrNotAllowed)
 	}
 	way := l.keyed
 	if req.Response != nil {
@@ -106,8 +109,10 @@ func (l *line) originOf(u *url.URL) string {
 
 // Refusals of the gateway's own.
 var (
-	errElsewhere  = errors.New("it leads to another origin, where nothing is sent")
-	errNotAllowed = errors.New("its host is not one of mcp.allowed_hosts")
+	// ErrElsewhere says that a request was for another origin than the server's.
+	ErrElsewhere = errors.New("it leads to another origin, where nothing is sent")
+	// ErrNotAllowed says that the settings' list of hosts lacks the server's.
+	ErrNotAllowed = errors.New("its host is not one of mcp.allowed_hosts")
 )
 
 // originOf is scheme, host and port of a URL.
@@ -119,13 +124,17 @@ func originOf(u *url.URL) string {
 	return text
 }
 
+// usedKey is what a request's context keeps its Forward by, for who puts the
+// credential in.
+type usedKey struct{}
+
 // forward is the body of an answer on its way, and what is told of it in the end.
 type forward struct {
-	gateway  *Gateway
 	body     io.ReadCloser
 	received atomic.Int64
 	told     Forward
 	began    time.Time
+	tell     func()
 	once     sync.Once
 }
 
@@ -146,20 +155,27 @@ func (f *forward) Close() error {
 	return err
 }
 
-// end tells the audit and the log, once.
+// end tells what became of the request, once.
 func (f *forward) end(err error) {
 	f.once.Do(func() {
 		if errors.Is(err, io.EOF) {
 			err = nil
 		}
 		f.told.Received, f.told.Took, f.told.Err = f.received.Load(), time.Since(f.began), err
-		attrs := []any{"server", f.told.Server, "origin", f.told.Origin, "method", f.told.Method, "status", f.told.Status, "took", f.told.Took}
-		if err != nil {
-			attrs = append(attrs, "err", fmt.Sprint(err))
-		}
-		f.gateway.cfg.Logger.Debug("forwarded", attrs...)
-		if f.gateway.cfg.Audit != nil {
-			f.gateway.cfg.Audit(f.told)
-		}
+		f.tell()
 	})
+}
+
+// tell tells the log and the audit of a request.
+func (g *Gateway) tell(ctx context.Context, f Forward) {
+	if log := g.cfg.Logger; log.Enabled(ctx, slog.LevelDebug) {
+		attrs := []any{"server", f.Server, "origin", f.Origin, "method", f.Method, "status", f.Status, "took", f.Took}
+		if f.Err != nil {
+			attrs = append(attrs, "err", f.Err)
+		}
+		log.DebugContext(ctx, "forwarded", attrs...)
+	}
+	if g.cfg.Audit != nil {
+		g.cfg.Audit(ctx, f)
+	}
 }
