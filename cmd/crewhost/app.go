@@ -48,8 +48,12 @@ func newApp(c *console) *cli.App {
 		Commands: []*cli.Command{
 			runCommand(c),
 			mcpCommand(c),
+			policyCommand(c),
 			memoryCommand(c),
+			runsCommand(c),
+			auditCommand(c),
 			vaultCommand(c),
+			replayCommand(c),
 			doctorCommand(c),
 			eventsCommand(c),
 			initCommand(c),
@@ -178,7 +182,12 @@ func newSession(ctx *cli.Context, c *console, anchor string) (*session, error) {
 	s.progress = newProgress(c.err, colour)
 	s.events = event.NewStream("", time.Now, s.progress.event)
 
+	unset := ""
+	if replays(ctx) { // nobody is asked by what the settings name
+		unset = "http://unset.invalid"
+	}
 	settings, err := config.Load(config.Source{
+		Unset:         unset,
 		Explicit:      ctx.String(settingsFlag),
 		CrewDir:       anchor,
 		UserConfigDir: userConfigDir(c.environ),
@@ -212,6 +221,11 @@ func (s *session) open(ctx *cli.Context, changes ...func(*runner.Config)) (*runn
 	if err != nil {
 		return nil, err
 	}
+	return s.openAs(ctx, mode, changes...)
+}
+
+// openAs is open where the flag --approve would say mode.
+func (s *session) openAs(ctx *cli.Context, mode string, changes ...func(*runner.Config)) (*runner.Host, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("finding this program: %w", err)
@@ -239,6 +253,8 @@ func (s *session) open(ctx *cli.Context, changes ...func(*runner.Config)) (*runn
 		Version:    version().Version,
 		OnServer:   s.progress.server,
 		Events:     s.events,
+
+		WriteJournal: s.console.writeJournal,
 	}
 	for _, change := range changes {
 		change(&cfg)
