@@ -70,7 +70,7 @@ var imports = map[string][]string{
 	"runner/event/eventtest": {"runner/event"},
 	"runner/journal":         {},
 	"runner/tape":            {"runner/journal", "runner/event", "runner/llm/replay"},
-	"runner/lock":            {"tools"},
+	"runner/lock":            {"config/strict"},
 	"runner/approvals":       {"config/secret/sealed", "tools/permission"},
 	"runner/telemetry":       {"runner/llm", "runner/event", "tools"},
 	"runner/index":           {},
