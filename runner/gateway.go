@@ -117,6 +117,6 @@ func lockOf(settings *config.Settings, target string) (gateway.Lock, *admission.
 	if err != nil {
 		return gateway.Lock{}, nil, err
 	}
-	own, led := network.For(u, admission.Loopback)
-	return gateway.Lock{Name: u.Host, URL: target, Endpoints: led, Rules: network.Rules}, own, nil
+	own := network.Transport(admission.Loopback)
+	return gateway.Lock{Name: u.Host, URL: target, Endpoints: own, Rules: network.Rules}, own, nil
 }

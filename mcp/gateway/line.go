@@ -28,8 +28,9 @@ type line struct {
 	bound   string // the same as credentials are bound to it; empty where it is no URL
 	origin  string
 
-	own, led *admission.Transport
-	keyed    http.RoundTripper // own, with the credential of the target
+	own, led  *admission.Transport
+	endpoints *admission.Transport // that the operator named in the vault
+	keyed     http.RoundTripper    // own, with the credential of the target
 }
 
 // line makes the line to a server. A URL that is none is for each request to report.
@@ -42,19 +43,21 @@ func (g *Gateway) line(server config.Server, within admission.Realm) *line {
 	l := &line{gateway: g, name: server.Name, target: target, origin: originOf(target)}
 	l.bound, _ = secret.Binding(text)
 	l.own, l.led = g.cfg.Network.For(target, within)
+	l.endpoints = g.cfg.Network.Transport(admission.Loopback)
 	l.keyed = l.over(text)
 	return l
 }
 
 // over is the way to the server with the credential that is bound to a URL.
 func (l *line) over(bound string) http.RoundTripper {
-	return l.gateway.cfg.Keys.Over(Lock{Name: l.name, URL: bound, Endpoints: l.led, Rules: l.gateway.cfg.Network.Rules}, l.own)
+	return l.gateway.cfg.Keys.Over(Lock{Name: l.name, URL: bound, Endpoints: l.endpoints, Rules: l.gateway.cfg.Network.Rules}, l.own)
 }
 
 // CloseIdleConnections closes the connections that carry nothing.
 func (l *line) CloseIdleConnections() {
 	l.own.CloseIdleConnections()
 	l.led.CloseIdleConnections()
+	l.endpoints.CloseIdleConnections()
 }
 
 // RoundTrip implements [http.RoundTripper].
