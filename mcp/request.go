@@ -11,6 +11,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
+	"crewhost/mcp/wire"
 	"crewhost/tools"
 )
 
@@ -121,17 +122,23 @@ type pageParams struct {
 	Cursor *string `json:"cursor,omitempty"`
 }
 
-// counted has a request say through how many hosts it came, if it did.
+// counted has a request say through how many hosts it came, if it did, and which trace
+// it is part of, if any.
 func counted(ctx context.Context, req sdk.Request) {
-	hosts := tools.Hops(ctx)
-	if hosts == 0 {
+	hosts, trace := tools.Hops(ctx), wire.Trace(ctx)
+	params := req.GetParams()
+	if hosts == 0 && len(trace) == 0 || params == nil {
 		return
 	}
-	switch params := req.GetParams(); {
-	case params == nil:
-	case params.GetMeta() == nil:
-		params.SetMeta(sdk.Meta{tools.HopsKey: hosts})
-	default:
-		params.GetMeta()[tools.HopsKey] = hosts
+	meta := params.GetMeta()
+	if meta == nil {
+		meta = sdk.Meta{}
 	}
+	if hosts > 0 {
+		meta[tools.HopsKey] = hosts
+	}
+	for key, value := range trace {
+		meta[key] = value
+	}
+	params.SetMeta(meta)
 }

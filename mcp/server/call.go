@@ -7,6 +7,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"crewhost/mcp/wire"
 	"crewhost/tools"
 )
 
@@ -72,12 +73,13 @@ func (s *Server) callTool(ctx context.Context, x exchange, p *mcp.CallToolParams
 
 // onward is the context for what is asked of others on behalf of a request. It counts
 // the hosts that the request came through, and there is none where these are too many.
+// It is in the trace of the request.
 func onward(ctx context.Context, meta mcp.Meta) (context.Context, error) {
 	hosts, _ := meta[tools.HopsKey].(float64)
 	if hosts >= tools.MaxHops {
 		return nil, errRound
 	}
-	return tools.WithHops(ctx, int(max(hosts, 0))+1), nil
+	return tools.WithHops(wire.WithTrace(ctx, meta), int(max(hosts, 0))+1), nil
 }
 
 // unknownTool names the tool that is not there, and the one that may be meant.
