@@ -36,5 +36,6 @@ func (h *Host) around() around {
 	return inward(
 		h.stepOfTool,
 		h.maskResult,
+		h.trail.aroundTool(),
 	)
 }

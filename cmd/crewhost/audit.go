@@ -49,7 +49,7 @@ func auditCommand(c *console) *cli.Command {
 					&cli.StringFlag{Name: agentFlag, Usage: "of the agent `KEY` only"},
 					&cli.StringFlag{Name: serverFlag, Usage: "of the MCP server `NAME` only"},
 					&cli.StringFlag{Name: toolFlag, Usage: "of tools whose name is `NAME` only; * stands for any characters"},
-					&cli.StringFlag{Name: outcomeFlag, Usage: "what came to `OUTCOME` only: succeeded, error, denied, refused, failed; of runs completed, failed, stopped"},
+					&cli.StringFlag{Name: outcomeFlag, Usage: "what came to `OUTCOME` only: succeeded, error, denied, refused, failed; of runs completed, failed, stopped; of requests answered, refused, failed, stopped"},
 					formatFlagOf(formatText, formatJSON)),
 				Action: func(ctx *cli.Context) error { return withAudit(ctx, c, auditShow) },
 			},
@@ -170,7 +170,7 @@ func auditFilterOf(ctx *cli.Context, now time.Time) (auditFilter, error) {
 	if _, err := path.Match(f.tool, ""); err != nil {
 		return f, usagef("audit show: --%s %q: %v", toolFlag, f.tool, err)
 	}
-	outcomes := []string{"", "succeeded", "error", "denied", "refused", "failed", "completed", "stopped"}
+	outcomes := []string{"", "succeeded", "error", "denied", "refused", "failed", "completed", "stopped", "answered"}
 	if !slices.Contains(outcomes, f.outcomes) {
 		return f, usagef("audit show: --%s %q: it takes %s", outcomeFlag, f.outcomes, strings.Join(outcomes[1:], ", "))
 	}
