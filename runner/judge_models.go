@@ -81,7 +81,7 @@ func (m *models) judgeModels(c *crew.Crew) (issues, warnings crew.Issues) {
 
 // judgeTape finds that the tape of a profile can't be read.
 func (m *models) judgeTape(id string, p config.Profile) (crew.Issue, bool) {
-	if p.Provider != config.ProviderReplay {
+	if p.Provider != config.ProviderReplay || m.taped != nil {
 		return crew.Issue{}, false
 	}
 	_, err := replay.Open(p.Tape)

@@ -12,6 +12,7 @@ import (
 	"crewhost/mcp"
 	"crewhost/runner"
 	"crewhost/runner/llm/replay"
+	"crewhost/runner/tape"
 )
 
 // The exit codes.
@@ -85,12 +86,11 @@ func finish(w io.Writer, err error, interrupted bool) int {
 			}
 			err = errReported{problems(issues), err}
 		}
-		var divergence *replay.DivergenceError
-		if errors.As(err, &divergence) && divergence.Diff != "" {
+		if diff := differenceIn(err); diff != "" {
 			if records, ok := w.(*jsonLines); ok {
-				records.record(divergence.Diff)
+				records.record(diff)
 			} else {
-				for line := range strings.SplitSeq(divergence.Diff, "\n") {
+				for line := range strings.SplitSeq(diff, "\n") {
 					fmt.Fprintln(w, still(line))
 				}
 			}
@@ -98,6 +98,22 @@ func finish(w io.Writer, err error, interrupted bool) int {
 		fmt.Fprintf(w, "ERROR: %s\n", oneLine(err.Error()))
 	}
 	return code
+}
+
+// differenceIn is how a run differs from the tape of its model, or of all of it; empty
+// where that is not why it failed.
+func differenceIn(err error) string {
+	var (
+		model *replay.DivergenceError
+		run   *tape.DivergenceError
+	)
+	switch {
+	case errors.As(err, &run):
+		return run.Diff
+	case errors.As(err, &model):
+		return model.Diff
+	}
+	return ""
 }
 
 // problems sums up what is wrong, with the files that it is in.

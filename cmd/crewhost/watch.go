@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -36,11 +35,11 @@ type watch struct {
 }
 
 // watchRun is runCrew with a program that watches.
-func watchRun(ctx *cli.Context, c *console) error {
+func watchRun(ctx *cli.Context, c *console, t *taping) error {
 	if ctx.IsSet(formatFlag) {
 		return usagef("run: with --%s the result is among the events; leave --%s out", eventsFlag, formatFlag)
 	}
-	if _, err := targetOf(ctx); err != nil {
+	if _, err := t.target(ctx); err != nil {
 		return err
 	}
 	out, err := c.claim()
@@ -55,15 +54,22 @@ func watchRun(ctx *cli.Context, c *console) error {
 	var stop context.CancelCauseFunc
 	ctx.Context, stop = context.WithCancelCause(ctx.Context)
 	defer stop(nil)
-	w := newWatch(ctx.Context, out, stop)
+	w := newWatch(ctx, out, t, stop)
 	w.stream.Mask(c.redactor)
-	w.stream.Emit(event.Event{Kind: event.RunStarted, Begin: &event.Begin{
-		Target: ctx.Args().First(), Stream: ctx.Bool(streamFlag), Host: "crewhost " + version().Version,
-	}})
+	w.stream.Emit(started(ctx))
 	// A read of stdin can't be interrupted, so its only reader ends with the
 	// program. What it says after the end of the run is heard by nobody.
 	go w.remote.listen(c.in, func() { c.interrupt(errCancelCommand) })
-	return w.finish(runCrew(ctx, &aside, w), c.interrupted)
+	err = runCrew(ctx, &aside, w, t)
+	t.leave()
+	return t.end(w.finish(err, c.interrupted))
+}
+
+// started is the event that a run begins with.
+func started(ctx *cli.Context) event.Event {
+	return event.Event{Kind: event.RunStarted, Begin: &event.Begin{
+		Target: ctx.Args().First(), Stream: ctx.Bool(streamFlag), Host: "crewhost " + version().Version,
+	}}
 }
 
 // errCancelCommand is why a run ended that the watching program cancelled.
@@ -71,10 +77,10 @@ var errCancelCommand = fmt.Errorf("cancelled by a command: %w", context.Canceled
 
 // newWatch makes the stream of a run's events. Where nobody reads them, the run is
 // stopped: what it does would be seen by nobody.
-func newWatch(ctx context.Context, out io.Writer, stop context.CancelCauseFunc) *watch {
+func newWatch(ctx *cli.Context, out io.Writer, t *taping, stop context.CancelCauseFunc) *watch {
 	w := &watch{began: time.Now()}
-	w.pipe = event.NewPipe(out, event.PipeConfig{Hurry: ctx.Done(), Lost: func(err error) { stop(err) }})
-	w.stream = event.NewStream(rand.Text(), time.Now, w.pipe.Send, w.show)
+	w.pipe = event.NewPipe(out, event.PipeConfig{Hurry: ctx.Context.Done(), Lost: func(err error) { stop(err) }})
+	w.stream = t.newStream(ctx, w.pipe.Send, w.show)
 	w.remote = newRemote(w.stream)
 	return w
 }
@@ -125,28 +131,38 @@ func (w *watch) output(result *runner.Output, err error) {
 
 // finish tells why a run failed and that it is over, in events that are the last.
 // The exit code is settled here: an interrupt that comes later is too late.
-func (w *watch) finish(err error, interrupted func() bool) error {
+func (w *watch) finish(err error, interrupted func() bool) settledError {
 	w.shown.Store(nil) // what follows is said on stderr at the end of the program
 	if lost := w.pipe.Err(); lost != nil {
 		err = &runner.RunError{Err: lost}
 	}
-	settled := settledError{code: exitCode(err, interrupted()), cause: err}
-	if settled.code != exitOK {
-		var issues strict.Issues
-		errors.As(err, &issues)
-		for _, issue := range issues {
-			w.stream.Emit(event.Event{Kind: event.Notice, Text: oneLine(issue.Error()), Code: issue.Code})
-		}
-		w.stream.Emit(event.Event{Kind: event.Failure, Code: settled.word(), Error: oneLine(settled.text())})
-	}
-	w.stream.Emit(event.Event{
-		Kind: event.RunFinished, Success: new(settled.code == exitOK), ExitCode: settled.code,
-		DurationMS: time.Since(w.began).Milliseconds(),
-	})
+	settled := settle(err, interrupted())
+	settled.tell(w.stream, w.began)
 	if lost := w.pipe.Close(); lost != nil && settled.code == exitOK {
-		settled = settledError{code: exitFailed, cause: &runner.RunError{Err: lost}}
+		settled = settle(&runner.RunError{Err: lost}, false)
 	}
 	return settled
+}
+
+// settle settles the exit code of a command.
+func settle(err error, interrupted bool) settledError {
+	return settledError{code: exitCode(err, interrupted), cause: err}
+}
+
+// tell tells why a run failed, and that it is over.
+func (e settledError) tell(stream *event.Stream, began time.Time) {
+	if e.code != exitOK {
+		var issues strict.Issues
+		errors.As(e.cause, &issues)
+		for _, issue := range issues {
+			stream.Emit(event.Event{Kind: event.Notice, Text: oneLine(issue.Error()), Code: issue.Code})
+		}
+		stream.Emit(event.Event{Kind: event.Failure, Code: e.word(), Error: oneLine(e.text())})
+	}
+	stream.Emit(event.Event{
+		Kind: event.RunFinished, Success: new(e.code == exitOK), ExitCode: e.code,
+		DurationMS: time.Since(began).Milliseconds(),
+	})
 }
 
 // settledError is the end of a command whose exit code has been told already.

@@ -167,10 +167,10 @@ func (p *Replay) untold(e event.Event) error {
 // missing is the divergence of a run that does not come to what stands next on the
 // tape.
 func (p *Replay) missing() error {
-	if p.front >= len(p.tape.items) {
-		if !p.tape.Complete() {
-			return &IncompleteError{p.tape.Name, len(p.tape.steps)}
-		}
+	switch over := p.front >= len(p.tape.items); {
+	case !p.tape.Complete() && (over || p.epilogue(p.front)):
+		return &IncompleteError{p.tape.Name, len(p.tape.steps)}
+	case over:
 		return nil
 	}
 	at := p.tape.items[p.front]

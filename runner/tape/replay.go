@@ -188,11 +188,12 @@ func (p *Replay) Finish() error {
 	p.opts.Tell()
 	p.mu.Lock()
 	if p.off == nil && p.opts.From == 0 {
-		switch untold := p.told < len(p.events) && p.events[p.told].item < p.front; {
-		case untold:
-			p.front = p.events[p.told].item
-			p.diverge(p.missing())
-		case p.front < len(p.tape.items) && !p.epilogue(p.front), !p.tape.Complete():
+		for _, h := range p.events {
+			if h.from == fromAside && h.is == nil {
+				p.front = min(p.front, h.item)
+			}
+		}
+		if p.front < len(p.tape.items) && !p.epilogue(p.front) || !p.tape.Complete() {
 			p.diverge(p.missing())
 		}
 	}
