@@ -232,7 +232,7 @@ func placeless(v any) any {
 }
 
 // close notes how the run ended. out is nil where it did not begin.
-func (j *history) close(ctx context.Context, out *Output, failure error) error {
+func (j *history) close(ctx context.Context, out *Output, failure error, events *event.Stream) error {
 	if j == nil {
 		return nil
 	}
@@ -255,6 +255,10 @@ func (j *history) close(ctx context.Context, out *Output, failure error) error {
 				errs = append(errs, j.Task(journal.TaskEnd{Task: t.Task, State: string(t.State), Error: why}))
 			}
 		}
+	}
+	if end.Code != 0 {
+		run := j.Header().Run
+		events.Emit(event.Event{Kind: event.Notice, Code: "run_resumable", Text: fmt.Sprintf("the run can be gone on with: crewhost run --resume %s", run)})
 	}
 	return errors.Join(append(errs, j.End(end), j.Close())...)
 }
@@ -358,4 +362,3 @@ func Withheld(h journal.Header, given crew.Inputs) []string {
 	slices.Sort(names)
 	return names
 }
-

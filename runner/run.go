@@ -67,7 +67,7 @@ func (h *Host) run(ctx context.Context, c *crew.Crew, inputs crew.Inputs, events
 		return nil, err
 	}
 	out, err = h.doRun(ctx, c, inputs, guard, events, past)
-	if unsaid := past.close(ctx, out, err); err == nil && unsaid != nil {
+	if unsaid := past.close(ctx, out, err, events); err == nil && unsaid != nil {
 		err = &RunError{unsaid}
 	}
 	return h.settle(out, err)

@@ -33,9 +33,18 @@ func main() {
 		}
 		return
 	}
+	c, flush := newConsole()
+	code := start(c, os.Args[1:])
+	flush()
+	os.Exit(code)
+}
+
+// newConsole is the world of this process, and what writes the rest of what it was
+// told for stderr.
+func newConsole() (c *console, flush func()) {
 	redactor := &secret.Redactor{}
 	stderr := redactor.Writer(os.Stderr)
-	c := &console{
+	c = &console{
 		in: os.Stdin, out: os.Stdout, err: stderr,
 		environ:  os.Environ(),
 		redactor: redactor,
@@ -43,9 +52,7 @@ func main() {
 		terminal: term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd())),
 		claim:    claimStdout,
 	}
-	code := start(c, os.Args[1:])
-	_ = stderr.Close() // what it holds back is written; there is nowhere left to report to
-	os.Exit(code)
+	return c, func() { _ = stderr.Close() } // there is nowhere left to report to
 }
 
 // guardArgument is what the host starts itself with to be its own guard.
@@ -61,6 +68,8 @@ type console struct {
 	terminal bool             // a person can be asked on stdin and stderr
 
 	claim func() (io.WriteCloser, error) // takes stdout away from everybody else
+
+	writeJournal func(*os.File, []byte) error // see runner.Config; nil but in tests
 
 	interrupt   func(why error) // does what a signal does
 	interrupted func() bool     // whether a signal came, or something like it

@@ -28,10 +28,16 @@ func TestMain(m *testing.M) {
 		main()
 		os.Exit(exitOK)
 	}
+	// A server of tools that count, on disk, how often they were called.
+	if len(os.Args) == 3 && os.Args[1] == countingArgument {
+		end(countingServer(os.Args[2]))
+	}
 	// Under the race detector each program would sleep for a second before it ends.
 	_ = os.Setenv("GORACE", noSleepAtExit)
 	testscript.Main(m, map[string]func(){
 		"crewhost": main,
+		// The program, until it kills itself.
+		"crewhost-killed": mainKilled,
 		"mcpserver": func() {
 			os.Args = slices.Insert(os.Args, 1, "mcptest-server")
 			end(mcptest.Main())

@@ -20,7 +20,7 @@ func runCommand(c *console) *cli.Command {
 		Name:      "run",
 		Usage:     "run a crew, judge it (--validate), or list the tools (--list-tools)",
 		ArgsUsage: "[CREW]",
-		Flags: append(hostFlags(),
+		Flags: append(append(hostFlags(), tapeFlags()...),
 			&cli.BoolFlag{Name: "validate", Usage: "judge the crew against the tools that are there; call no model"},
 			&cli.BoolFlag{Name: "list-tools", Usage: "print the names of all tools, and of those that the agents of CREW bring along; needs no crew"},
 			&cli.StringSliceFlag{Name: "var", Aliases: []string{"V"}, Usage: "set the variable `KEY=VALUE` of the crew; may repeat"},
@@ -30,6 +30,8 @@ func runCommand(c *console) *cli.Command {
 			formatFlagOf(formatText, formatJSON, formatJUnit, formatSARIF),
 			&cli.StringFlag{Name: eventsFlag, Usage: "write events to stdout as `jsonl`, and take commands on stdin"},
 			&cli.BoolFlag{Name: streamFlag, Usage: "tell answers of models piece by piece"},
+			&cli.StringFlag{Name: resumeFlag, Usage: "go on with the run `ID` (last: the newest that is not completed); CREW and variables are its own"},
+			&cli.BoolFlag{Name: acceptChangesFlag, Usage: "with --resume: go on although the crew, its variables or tools have changed"},
 		),
 		Action: func(ctx *cli.Context) error {
 			if ctx.Bool("list-tools") && ctx.Bool("validate") {
@@ -40,15 +42,19 @@ func runCommand(c *console) *cli.Command {
 					return err
 				}
 			}
+			tapes, err := tapingOf(ctx, c)
+			if err != nil {
+				return err
+			}
 			switch {
 			case ctx.Bool("list-tools"):
 				return listTools(ctx, c)
 			case ctx.IsSet(eventsFlag) && !ctx.Bool("validate"):
-				return watchRun(ctx, c)
+				return watchRun(ctx, c, tapes)
 			case ctx.IsSet(eventsFlag):
 				fmt.Fprintln(c.err, "WARNING: --events is for a run; the verdict of --validate is printed as ever")
 			}
-			return runCrew(ctx, c, nil)
+			return tapes.finish(runCrew(ctx, c, nil, tapes))
 		},
 	}
 }
@@ -70,8 +76,8 @@ func listTools(ctx *cli.Context, c *console) error {
 
 // runCrew judges a crew and, unless that was all that was asked, runs it. One
 // path leads up to the verdict, so both see one surface (O10). What happens is
-// told to w, where a program watches.
-func runCrew(ctx *cli.Context, c *console, w *watch) (err error) {
+// told to w, where a program watches, and to tapes.
+func runCrew(ctx *cli.Context, c *console, w *watch, tapes *taping) (err error) {
 	judging := ctx.Bool("validate")
 	out, err := outputOf(ctx, c, formatJUnit, formatSARIF)
 	if err != nil {
@@ -80,11 +86,15 @@ func runCrew(ctx *cli.Context, c *console, w *watch) (err error) {
 	if out.format == formatSARIF && !judging {
 		return usagef("run: --format sarif is for --validate: a run has no places in files to tell of")
 	}
-	target, err := targetOf(ctx)
+	past, err := resumptionOf(ctx, c)
 	if err != nil {
 		return err
 	}
-	inputs, err := inputsOf(ctx)
+	target, err := past.target(ctx, tapes)
+	if err != nil {
+		return err
+	}
+	inputs, err := past.inputs(ctx, tapes)
 	if err != nil {
 		return err
 	}
@@ -96,8 +106,13 @@ func runCrew(ctx *cli.Context, c *console, w *watch) (err error) {
 	if err != nil {
 		return out.refused(nil, target, err, judging)
 	}
+	tapes.join(ctx, s)
+	if err := past.open(c); err != nil {
+		return err
+	}
+	defer past.close()
 	loaded, loadIssues := loadCrew(ctx, target)
-	changes := []func(*runner.Config){forCrew(loaded, loadIssues), func(cfg *runner.Config) { cfg.Stream = ctx.Bool(streamFlag) }}
+	changes := []func(*runner.Config){forCrew(loaded, loadIssues), tapes.configure, func(cfg *runner.Config) { cfg.Stream = ctx.Bool(streamFlag) }, past.stand(ctx)}
 	s.progress.deltas = w == nil && ctx.Bool(streamFlag)
 	if w != nil {
 		w.join(s, loaded)
@@ -120,12 +135,13 @@ func runCrew(ctx *cli.Context, c *console, w *watch) (err error) {
 	for _, w := range verdict.Warnings {
 		s.warn(w.Error())
 	}
-	result, err := host.Run(ctx.Context, loaded, inputs)
+	result, err := past.run(ctx, host, loaded, inputs)
 	s.progress.finished(result, err)
 	if w != nil {
 		w.output(result, err)
 		return err
 	}
+	tapes.output(result, err)
 	if printErr := out.run(cmp.Or(loaded.Name.V, filepath.Base(loaded.Path)), result, err); err == nil && printErr != nil {
 		err = &runner.RunError{Err: printErr} // nobody has got what it came to
 	}
