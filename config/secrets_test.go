@@ -155,3 +155,19 @@ func TestModelKeys(t *testing.T) {
 		}
 	}
 }
+
+// A password in a URL is known as it is sent, with its user before it; the user alone
+// is no secret.
+func TestBasicIsKnown(t *testing.T) {
+	s := load(t, "mcp: {servers: {a: {url: \"https://some%40body:pass%2Fword-1@example.com/mcp\"}}}\n")
+	var r secret.Redactor
+	r.Add(s.Secrets()...)
+	// "some@body:pass/word-1"
+	for text, want := range map[string]string{
+		"Basic c29tZUBib2R5OnBhc3Mvd29yZC0x": "Basic •••", "pass/word-1 pass%2Fword-1": "••• •••", "some@body": "some@body",
+	} {
+		if got := r.Redact(text); got != want {
+			t.Errorf("%s: %s", text, got)
+		}
+	}
+}

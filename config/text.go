@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/base64"
 	"net/url"
 	"regexp"
 	"strconv"
@@ -182,6 +183,17 @@ func maskURLs(text string) string {
 	})
 }
 
+// basic is a user and a password as they are sent.
+func basic(user, password string) secret.Value {
+	if u, err := url.PathUnescape(user); err == nil {
+		user = u
+	}
+	if p, err := url.PathUnescape(password); err == nil {
+		password = p
+	}
+	return secret.New(base64.StdEncoding.EncodeToString([]byte(user + ":" + password)))
+}
+
 // credentials returns the secrets that a value shows by its form: the user's
 // part and the query's values of a URL, and tokens of well-known shape.
 func credentials(value string) []secret.Value {
@@ -203,6 +215,7 @@ func credentials(value string) []secret.Value {
 			user, password, both := strings.Cut(m[2], ":")
 			if both {
 				add(password, url.PathUnescape)
+				found = append(found, basic(user, password))
 			} else {
 				add(user, url.PathUnescape)
 			}
