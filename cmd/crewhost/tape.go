@@ -158,7 +158,7 @@ func (t *taping) newStream(ctx *cli.Context, sinks ...event.Sink) *event.Stream 
 		})
 		sinks = append(sinks, t.rec.Event)
 	}
-	t.stream = event.NewStream(run, time.Now, sinks...)
+	t.stream, t.watched = event.NewStream(run, time.Now, sinks...), ctx.IsSet(eventsFlag)
 	if t.replay != nil && t.replay.From() == 0 {
 		t.stream.Follow(t.replay)
 	}
