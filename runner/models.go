@@ -44,6 +44,7 @@ func NewModel(ctx context.Context, p config.Profile, credentials Credentials, lo
 	if err != nil {
 		return nil, err
 	}
+	m = discreetly(m, append(p.BaseURL.Secrets(), secret.New(c.Key))...)
 	return llm.Limited(m, llm.Limits{Requests: p.Rate.Requests, Tokens: p.Rate.Tokens, Concurrent: p.Rate.Concurrent}), nil
 }
 

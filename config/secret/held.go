@@ -13,7 +13,14 @@ func (r *Redactor) Held(s string) int {
 	rest := strings.TrimRightFunc(s, func(c rune) bool {
 		return c == '-' || c == '_' || c == '.' || '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'
 	})
-	held := min(len(s)-len(rest), maxHeld)
+	return r.held(s, min(len(s)-len(rest), maxHeld))
+}
+
+// HeldKnown is Held for known secrets alone, as [Redactor.RedactKnown] masks them.
+func (r *Redactor) HeldKnown(s string) int { return r.held(s, 0) }
+
+// held is how much of s is held back, at least so much.
+func (r *Redactor) held(s string, held int) int {
 	if r == nil {
 		return held
 	}
