@@ -86,6 +86,11 @@ func TestReadmeExamples(t *testing.T) {
 			if _, err := crew.Load(filepath.Join(dir, "crew.yaml")); err != nil {
 				t.Errorf("%v in\n%s", err, text)
 			}
+		case strings.HasPrefix(text, "agents:") && strings.Contains(text, "mcp_servers:"):
+			write(t, dir, "over.yaml", text)
+			if _, err := crew.LoadOverride(filepath.Join(dir, "over.yaml")); err != nil {
+				t.Errorf("%v in\n%s", err, text)
+			}
 		case strings.HasPrefix(text, "llm:") || strings.HasPrefix(text, "mcp:"):
 			settings++
 			write(t, dir, "crewhost.yaml", text)
