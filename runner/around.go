@@ -34,8 +34,10 @@ func inward(all ...around) around {
 // its model reads: so masking is further in than the run's steps.
 func (h *Host) around() around {
 	return inward(
+		h.spanOfTool(),
 		h.stepOfTool,
 		h.maskResult,
+		h.onlyLocked,
 		h.trail.aroundTool(),
 	)
 }

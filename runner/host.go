@@ -18,6 +18,7 @@ import (
 	"crewhost/runner/journal"
 	"crewhost/runner/llm"
 	"crewhost/runner/tape"
+	"crewhost/runner/telemetry"
 	"crewhost/tools"
 	"crewhost/tools/builtin"
 	"crewhost/tools/mount"
@@ -67,6 +68,10 @@ type Config struct {
 	// Listen is the address that the host is going to serve on, if it is: no server
 	// of the settings may be found there.
 	Listen string
+
+	// Telemetry is told of runs, agents, answers of models and calls; nil: nobody is.
+	// Who made it closes it, after the host.
+	Telemetry *telemetry.Telemetry
 
 	// Steps, where set, is what the steps of runs are carried out by: it is given what
 	// would carry them out otherwise, once for each run. See package journal.
@@ -207,7 +212,7 @@ func Open(ctx context.Context, cfg Config) (_ *Host, err error) {
 				cfg.OnServer(r)
 			}
 		},
-		OnChange: told.change, OnOffers: h.onOffers(),
+		OnChange: (&connections{host: h}).change(ctx, told.change), OnOffers: h.onOffers(),
 		Respondent: cfg.Respondent, Sampler: sampler{h}, Roots: rootsOf(mounts),
 	})
 	var required *mcp.RequiredError

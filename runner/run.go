@@ -11,6 +11,7 @@ import (
 	"crewhost/runner/event"
 	"crewhost/runner/llm"
 	"crewhost/runner/process"
+	"crewhost/tools"
 	"crewhost/tools/permission"
 )
 
@@ -66,7 +67,7 @@ func (h *Host) run(ctx context.Context, c *crew.Crew, inputs crew.Inputs, events
 	if err != nil {
 		return nil, err
 	}
-	out, err = h.doRun(ctx, c, inputs, guard, events, past)
+	out, err = h.traceRun(ctx, c, inputs, guard, events, past)
 	if unsaid := past.close(ctx, out, err, events); err == nil && unsaid != nil {
 		err = &RunError{unsaid}
 	}
@@ -114,15 +115,18 @@ func (h *Host) doRun(ctx context.Context, c *crew.Crew, inputs crew.Inputs, guar
 	}()
 	ctx = mind.bind(ctx)
 
+	defs := func() []tools.Definition { return h.pins.keep(guard.Definitions()) }
 	loop, err := agent.New(agent.Config{
 		Models: func(profile string) (llm.Model, agent.Settings, error) {
 			m, err := h.models.model(ctx, profile)
 			if err != nil {
 				return nil, agent.Settings{}, err
 			}
-			return book.meter(stepped{m, h.models.named(profile)}, h.models.profile(profile)), h.models.settings(profile), nil
+			p := h.models.profile(profile)
+			m = h.cfg.Telemetry.Model(book.meter(stepped{m, h.models.named(profile)}, p), p.Provider, p.Model)
+			return m, h.models.settings(profile), nil
 		},
-		Toolbox: guard, Definitions: guard.Definitions, Forms: process.FormOf,
+		Toolbox: guard, Definitions: defs, Forms: process.FormOf,
 		Known: func(ctx context.Context, a *crew.Agent, t *crew.Task) []agent.Section {
 			return sectionsOf(mind.sections(ctx, process.TaskInput{Agent: a, Task: t}))
 		},
@@ -131,15 +135,16 @@ func (h *Host) doRun(ctx context.Context, c *crew.Crew, inputs crew.Inputs, guar
 	if err != nil {
 		return nil, err
 	}
+	work := h.traceTasks(&taskRunner{loop: loop, crew: c, mind: mind}, questioner{loop: loop, crew: c})
 	result, err := process.Run(ctx, process.Plan{
 		Crew:       c,
-		Runner:     &taskRunner{loop: loop, crew: c, mind: mind},
+		Runner:     work,
 		Keeper:     keeperOf(mind, past, stop),
-		Questioner: questioner{loop: loop, crew: c},
+		Questioner: work,
 		Deliverer:  fileSteps{deliverer{h.fs}},
 		Schema:     schemaReader(c.Path),
 		Events:     events,
-		Held:       func(a *crew.Agent) []string { return agent.Held(a, nil, guard.Definitions()) },
+		Held:       func(a *crew.Agent) []string { return agent.Held(a, nil, defs()) },
 	})
 	cost, spent := book.total()
 	if spent != nil && !errors.Is(err, spent) {

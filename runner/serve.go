@@ -75,6 +75,11 @@ func (h *Host) Surface(ctx context.Context, cfg ServeConfig) (*Surface, error) {
 		Instructions: cfg.Served.Instructions,
 		Budgets:      budgetsOf(h.cfg.Settings.MCP.Serving), Logger: h.log,
 	}
+	if to := h.cfg.Telemetry; to != nil {
+		config.Calling = func(ctx context.Context, tool, protocol string) (context.Context, func(tools.Result, error)) {
+			return to.Served(ctx, tool, protocol, "")
+		}
+	}
 	if len(cfg.Served.Resources) > 0 {
 		config.Resources = (&passedResources{host: h, offers: cfg.Served.Resources}).passed()
 	}
@@ -84,10 +89,16 @@ func (h *Host) Surface(ctx context.Context, cfg ServeConfig) (*Surface, error) {
 		config.Prompts = prompts.passed()
 	}
 	s.idleOffers()
+	drift, unknown := h.Drift()
+	issues = append(issues, drift...)
+	for _, w := range unknown {
+		s.warnings = append(s.warnings, w.Error())
+	}
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
 	issues.Sort()
+	issues = slices.Compact(issues) // each crew is judged against the lock file
 	if err := issues.Err(); err != nil {
 		return nil, err
 	}
@@ -208,7 +219,7 @@ func (s *Surface) sync() {
 		if d.Name == humanInput || ofARun(d.Name) || s.host.isOfAgents(d) || !allows(s.selects, d) {
 			continue
 		}
-		if t, ok := s.host.registry.Lookup(d.Name); ok {
+		if t, ok := s.host.registry.Lookup(d.Name); ok && s.host.pins.holds(t.Definition()) {
 			now = append(now, t)
 		}
 	}

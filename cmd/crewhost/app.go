@@ -28,6 +28,7 @@ func runApp(ctx context.Context, c *console, args []string) error {
 	if command, _ := find(app.Commands, args); command != nil && serves(command) && !slices.Contains(args, completionFlag) {
 		app.Writer = c.err // stdout is for the protocol, help or not (I7)
 	}
+	defer c.closeTelemetry(ctx)
 	return app.RunContext(ctx, append([]string{app.Name}, args...))
 }
 
@@ -49,6 +50,7 @@ func newApp(c *console) *cli.App {
 			runCommand(c),
 			mcpCommand(c),
 			policyCommand(c),
+			lockCommand(c),
 			memoryCommand(c),
 			runsCommand(c),
 			auditCommand(c),
@@ -181,6 +183,7 @@ func newSession(ctx *cli.Context, c *console, anchor string) (*session, error) {
 	}
 	s.progress = newProgress(c.err, colour)
 	s.events = event.NewStream("", time.Now, s.progress.event)
+	s.openTelemetry(ctx)
 
 	unset := ""
 	if replays(ctx) { // nobody is asked by what the settings name
@@ -202,6 +205,12 @@ func newSession(ctx *cli.Context, c *console, anchor string) (*session, error) {
 	})
 	if err != nil {
 		return nil, fmt.Errorf("settings: %w", err)
+	}
+	if ctx.Bool(lockedFlag) {
+		settings.MCP.Locked = true
+	}
+	if err := lockFileOf(ctx, settings); err != nil {
+		return nil, err
 	}
 	s.settings = settings
 	c.redactor.Add(settings.Secrets()...)
@@ -246,6 +255,7 @@ func (s *session) openAs(ctx *cli.Context, mode string, changes ...func(*runner.
 		Approver:   person.approver(),
 		Asker:      person,
 		Respondent: person.respondent(),
+		Telemetry:  s.console.telemetry,
 		Environ:    s.console.environ,
 		Logger:     s.log,
 		Redactor:   s.console.redactor,

@@ -22,6 +22,7 @@ import (
 
 	"crewhost/config/secret"
 	"crewhost/mcp/child"
+	"crewhost/runner/telemetry"
 )
 
 func main() {
@@ -68,6 +69,8 @@ type console struct {
 	terminal bool             // a person can be asked on stdin and stderr
 
 	claim func() (io.WriteCloser, error) // takes stdout away from everybody else
+
+	telemetry *telemetry.Telemetry // nil: off
 
 	writeJournal func(*os.File, []byte) error // see runner.Config; nil but in tests
 
