@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,8 +44,10 @@ func (s *Server) callTool(ctx context.Context, x exchange, p *mcp.CallToolParams
 		if err != nil {
 			return s.answer(x, renderResult(x, tools.Failure(fmt.Sprintf("The tool %q was not called: %v.", p.Name, err))))
 		}
+		ctx, done := s.calling(ctx, x, p.Name)
 		call.Progress = progressOf(ctx)
 		res, refused, err := s.reach(ctx, x, &call)
+		done(res, cmp.Or(refused, err))
 		if refused != nil {
 			return nil, refused
 		}
@@ -69,6 +72,14 @@ func (s *Server) callTool(ctx context.Context, x exchange, p *mcp.CallToolParams
 		}
 		return s.answer(x, renderResult(x, res))
 	})
+}
+
+// calling has the beginning of a call be told, and returns what tells its end.
+func (s *Server) calling(ctx context.Context, x exchange, tool string) (context.Context, func(tools.Result, error)) {
+	if s.cfg.Calling == nil {
+		return ctx, func(tools.Result, error) {}
+	}
+	return s.cfg.Calling(ctx, tool, x.version)
 }
 
 // onward is the context for what is asked of others on behalf of a request. It counts

@@ -100,6 +100,11 @@ type Config struct {
 	Resources Resources
 	Prompts   Prompts
 
+	// Calling, where set, is told of each call of a tool as it begins, with the
+	// protocol's version, in the trace that the client says it is part of. The call is
+	// made in the context that it returns, and done told how it ended.
+	Calling func(ctx context.Context, tool, protocol string) (_ context.Context, done func(tools.Result, error))
+
 	Budgets Budgets
 	Logger  *slog.Logger // nil: discard
 }
