@@ -179,7 +179,7 @@ func (h *Host) Mounts() []mount.Mount { return h.fs.Mounts() }
 
 // IdleRules says which rules of the policy fit no tool that is there, a line each:
 // a deny rule with a slip in its name protects nothing. Rules about a server that
-// could not be connected are left alone.
+// could not be connected, or is not to be, are left alone.
 func (h *Host) IdleRules() []string {
 	var offered []permission.Request
 	for _, d := range h.registry.Definitions() {
@@ -206,7 +206,7 @@ func (h *Host) IdleRules() []string {
 	}
 	var lines []string
 	for _, rule := range idle {
-		absent := slices.ContainsFunc(h.Servers(), func(r mcp.ServerReport) bool {
+		absent := !h.cfg.Settings.MCP.Enabled && strings.HasPrefix(rule.Pattern, "mcp__") || slices.ContainsFunc(h.Servers(), func(r mcp.ServerReport) bool {
 			return r.State != mcp.StateConnected && strings.HasPrefix(rule.Pattern, "mcp__"+r.Name)
 		})
 		if !absent {
