@@ -114,6 +114,7 @@ type Host struct {
 	brought  brought             // servers of agents
 	gate     *gate               // what stands between the host and its servers over HTTP
 	trail    *trail              // what calls are put on record by; nil: they aren't
+	pins     *pins               // what servers are held to; nil: nothing
 	own      account             // of what servers ask that is no run's
 	offers   bell                // of servers, which may have changed
 	person   permission.Approver // who can be asked, whatever was answered before
@@ -180,6 +181,9 @@ func Open(ctx context.Context, cfg Config) (_ *Host, err error) {
 		return nil, err
 	}
 	if err := checkApprovals(cfg.Settings); err != nil {
+		return nil, err
+	}
+	if h.pins, err = openPins(h); err != nil {
 		return nil, err
 	}
 	if h.trail, err = openTrail(ctx, h.cfg, who); err != nil {

@@ -75,6 +75,8 @@ func (h *Host) Judge(loaded *crew.Crew, loadErr error, inputs crew.Inputs) Verdi
 		issues, warnings := judge(loaded)
 		v.Issues, v.Warnings = append(v.Issues, issues...), append(v.Warnings, warnings...)
 	}
+	drift, unknown := h.Drift()
+	v.Issues, v.Warnings = append(v.Issues, drift...), append(v.Warnings, unknown...)
 	v.Warnings = append(v.Warnings, unsupported(loaded)...)
 	v.Issues.Sort()
 	v.Warnings.Sort()

@@ -26,6 +26,8 @@ func runCommand(c *console) *cli.Command {
 			&cli.StringSliceFlag{Name: "var", Aliases: []string{"V"}, Usage: "set the variable `KEY=VALUE` of the crew; may repeat"},
 			&cli.StringFlag{Name: "initial-context", Usage: "set the variable initial_context to `TEXT`"},
 			overrideFlagOf(),
+			&cli.BoolFlag{Name: lockedFlag, Usage: "want MCP servers to be as crewhost.lock says (mcp.locked)"},
+			lockFileFlagOf(),
 			&cli.StringFlag{Name: profileFlag, Usage: "use the model profile `ID`"},
 			formatFlagOf(formatText, formatJSON, formatJUnit, formatSARIF),
 			&cli.StringFlag{Name: eventsFlag, Usage: "write events to stdout as `jsonl`, and take commands on stdin"},

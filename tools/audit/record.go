@@ -36,6 +36,7 @@ const (
 	RunFinished Kind = "run.finished"
 	CallStarted Kind = "call.started" // a tool is about to run
 	Call        Kind = "call"         // a call has ended, also one that never ran
+	Unlocked    Kind = "unlocked"     // a call was refused, since its tool is not as it is locked
 	Forward     Kind = "forward"      // a request left for a server over HTTP, or was refused
 )
 
