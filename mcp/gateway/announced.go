@@ -50,6 +50,12 @@ func (a *announced) Read(p []byte) (int, error) {
 	if a.err != nil {
 		return 0, a.err
 	}
+	if a.cr { // of what ended the first event, the other half may still come
+		a.cr = false
+		if next, _ := a.rest.Peek(1); len(next) == 1 && next[0] == '\n' {
+			_, _ = a.rest.Discard(1)
+		}
+	}
 	return a.rest.Read(p)
 }
 
