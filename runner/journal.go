@@ -219,7 +219,9 @@ func (h *Host) basis(c *crew.Crew) (map[string]string, error) {
 func placeless(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
-		delete(v, "Pos")
+		for _, name := range []string{"Pos", "File", "Line", "Column"} {
+			delete(v, name)
+		}
 		for name, member := range v {
 			v[name] = placeless(member)
 		}

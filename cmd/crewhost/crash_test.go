@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -12,96 +11,87 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
 // The parts of a run that is killed: a model that has no memory, so that it may be
-// asked by any process, and a server of tools whose calls are counted on disk, where
-// they outlive everybody.
+// asked by any process, and a server of tools that counts its calls.
 
-const countingArgument = "counting-server"
+// till is an MCP server of two tools, pay and note, for many runs: each has a path of
+// its own, and calls are counted by it. It outlives the hosts that are killed.
+type till struct {
+	*httptest.Server
 
-// countingServer is an MCP server, at stdio, of two tools: pay and note. Each call is
-// a line in a file: the name and the argument n.
-func countingServer(file string) int {
-	if err := keepCount(file); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return exitFailed
-	}
-	return exitOK
+	mu    sync.Mutex
+	calls map[string][]string // by path: the tool, and its argument n
 }
 
-func keepCount(file string) error {
-	counts, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer counts.Close()
-	in := bufio.NewScanner(os.Stdin)
-	in.Buffer(nil, 1<<20)
-	for in.Scan() {
-		var m struct {
-			ID     json.RawMessage `json:"id"`
-			Method string          `json:"method"`
-			Params struct {
-				Name            string `json:"name"`
-				ProtocolVersion string `json:"protocolVersion"`
-				Arguments       struct {
-					N int `json:"n"`
-				} `json:"arguments"`
-			} `json:"params"`
-		}
-		if err := json.Unmarshal(in.Bytes(), &m); err != nil {
-			return err
-		}
-		var result any
-		switch m.Method {
-		case "initialize":
-			result = map[string]any{
-				"protocolVersion": "2025-06-18", "capabilities": map[string]any{"tools": map[string]any{}},
-				"serverInfo": map[string]any{"name": "counting", "version": "1"},
-			}
-		case "ping":
-			result = map[string]any{}
-		case "tools/list":
-			var list []any
-			for _, name := range []string{"note", "pay"} {
-				list = append(list, map[string]any{
-					"name": name, "description": name,
-					"inputSchema": map[string]any{"type": "object", "properties": map[string]any{"n": map[string]any{"type": "integer"}}},
-				})
-			}
-			result = map[string]any{"tools": list}
-		case "tools/call":
-			if _, err := fmt.Fprintf(counts, "%s %d\n", m.Params.Name, m.Params.Arguments.N); err != nil {
-				return err
-			}
-			result = map[string]any{"content": []any{map[string]any{"type": "text", "text": fmt.Sprintf("receipt %d", 100+m.Params.Arguments.N)}}}
-		default:
-			if len(m.ID) > 0 {
-				fmt.Printf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such method"}}`+"\n", m.ID)
-			}
-			continue
-		}
-		text, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": m.ID, "result": result})
-		if err != nil {
-			return err
-		}
-		fmt.Printf("%s\n", text)
-	}
-	return in.Err()
+func newTill(t *testing.T) *till {
+	s := &till{calls: map[string][]string{}}
+	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
+	t.Cleanup(s.Close)
+	return s
 }
 
-// ledgerOf reads the calls that a counting server was given.
-func ledgerOf(t *testing.T, file string) []string {
-	t.Helper()
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
+// made returns the calls of a run, sorted.
+func (s *till) made(path string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(slices.Values(s.calls[path]))
+}
+
+func (s *till) serve(w http.ResponseWriter, r *http.Request) {
+	var m struct {
+		ID     json.RawMessage `json:"id"`
+		Method string          `json:"method"`
+		Params struct {
+			Name      string `json:"name"`
+			Arguments struct {
+				N int `json:"n"`
+			} `json:"arguments"`
+		} `json:"params"`
 	}
-	lines := strings.Fields(strings.ReplaceAll(string(data), " ", "-"))
-	slices.Sort(lines)
-	return lines
+	switch err := json.NewDecoder(r.Body).Decode(&m); {
+	case r.Method != http.MethodPost:
+		w.WriteHeader(http.StatusMethodNotAllowed)
+		return
+	case err != nil:
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	case len(m.ID) == 0:
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	answer := map[string]any{"jsonrpc": "2.0", "id": m.ID}
+	switch m.Method {
+	case "initialize":
+		answer["result"] = map[string]any{
+			"protocolVersion": "2025-06-18", "capabilities": map[string]any{"tools": map[string]any{}},
+			"serverInfo": map[string]any{"name": "till", "version": "1"},
+		}
+	case "ping":
+		answer["result"] = map[string]any{}
+	case "tools/list":
+		var list []any
+		for _, name := range []string{"note", "pay"} {
+			list = append(list, map[string]any{
+				"name": name, "description": name,
+				"inputSchema": map[string]any{"type": "object", "properties": map[string]any{"n": map[string]any{"type": "integer"}}},
+			})
+		}
+		answer["result"] = map[string]any{"tools": list}
+	case "tools/call":
+		n := m.Params.Arguments.N
+		s.mu.Lock()
+		s.calls[r.URL.Path] = append(s.calls[r.URL.Path], fmt.Sprintf("%s-%d", m.Params.Name, n))
+		s.mu.Unlock()
+		answer["result"] = map[string]any{"content": []any{map[string]any{"type": "text", "text": fmt.Sprintf("receipt %d", 100+n)}}}
+	default:
+		answer["error"] = map[string]any{"code": -32601, "message": "no such method"}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(answer)
 }
 
 var numbered = regexp.MustCompile(`Task number (\d+): (\w+)`)
@@ -153,19 +143,15 @@ func clerk(t *testing.T) *httptest.Server {
 
 // clerks writes a crew of n tasks, one of three steps each, and its settings. Of each
 // three tasks one pays, one notes, which does no harm twice, and one writes a file.
-func clerks(t *testing.T, dir, model string, n int, settings string) {
+func clerks(t *testing.T, dir, model, till string, n int, settings string) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	write(t, dir, "crewhost.yaml", fmt.Sprintf(`
 llm: {provider: openai-compatible, base_url: %s/v1, model: clerk}
-mcp: {servers: {till: {command: %q, args: [%s, %q], required: true}}}
+mcp: {servers: {till: {url: %s, required: true}}}
 permissions: {default: allow}
 mounts: ["out:/out:rw"]
 journal: {repeatable: [mcp__till__note]%s}
-`, model, self, countingArgument, filepath.Join(dir, "counts"), settings))
+`, model, till, settings))
 	var tasks strings.Builder
 	for i := range n {
 		tool := []string{"pay", "note", "file_write"}[i%3]

@@ -76,13 +76,14 @@ func ran(t *testing.T, name, dir, kill string, args ...string) ending {
 func TestKilledAtEveryLine(t *testing.T) {
 	const tasks = 10 // of three steps each
 	model := clerk(t)
+	till := newTill(t)
 	whole := t.TempDir()
-	clerks(t, whole, model.URL, tasks, "")
+	clerks(t, whole, model.URL, till.URL+"/whole", tasks, "")
 	want := ran(t, "crewhost", whole, "", "run", "crew.yaml")
 	if want.code != exitOK || !strings.Contains(want.stdout, "Task 10: receipt 110") {
 		t.Fatalf("the run that nobody kills: %+v", want)
 	}
-	calls := ledgerOf(t, filepath.Join(whole, "counts"))
+	calls := till.made("/whole")
 	runs, err := journal.List(filepath.Join(whole, "state", "crewhost", "runs"))
 	if err != nil || len(runs) != 1 || runs[0].State != journal.Completed {
 		t.Fatalf("%+v, %v", runs, err)
@@ -104,7 +105,7 @@ func TestKilledAtEveryLine(t *testing.T) {
 			t.Run(fmt.Sprint(worker), func(t *testing.T) {
 				t.Parallel()
 				for p := range points {
-					if killedAt(t, model.URL, tasks, fmt.Sprintf("%d:%s", p.nth, p.mode), p.nth == 1, p.nth == lines, want.stdout, calls) {
+					if killedAt(t, model.URL, till, tasks, fmt.Sprintf("%d:%s", p.nth, p.mode), p.nth == 1, p.nth == lines, want.stdout, calls) {
 						unknown.Add(1)
 					}
 				}
@@ -129,16 +130,16 @@ func TestKilledAtEveryLine(t *testing.T) {
 
 // killedAt kills a run and resumes it. It reports whether the run could not go on, for
 // nobody knows whether a call was made.
-func killedAt(t *testing.T, model string, tasks int, kill string, first, last bool, want string, calls []string) (unknown bool) {
+func killedAt(t *testing.T, model string, till *till, tasks int, kill string, first, last bool, want string, calls []string) (unknown bool) {
 	t.Helper()
 	dir := t.TempDir()
-	clerks(t, dir, model, tasks, "")
+	clerks(t, dir, model, till.URL+"/"+kill, tasks, "")
 	if got := ran(t, "crewhost-killed", dir, kill, "run", "crew.yaml"); got.code != -1 {
 		t.Errorf("%s: it was not killed: %+v", kill, got)
 		return false
 	}
 	got := ran(t, "crewhost", dir, "", "run", "--resume", "last")
-	made := ledgerOf(t, filepath.Join(dir, "counts"))
+	made := till.made("/" + kill)
 	seen := map[string]int{}
 	for _, line := range made {
 		if seen[line]++; strings.HasPrefix(line, "pay") && seen[line] > 1 {

@@ -28,16 +28,13 @@ func TestMain(m *testing.M) {
 		main()
 		os.Exit(exitOK)
 	}
-	// A server of tools that count, on disk, how often they were called.
-	if len(os.Args) == 3 && os.Args[1] == countingArgument {
-		end(countingServer(os.Args[2]))
-	}
 	// Under the race detector each program would sleep for a second before it ends.
 	_ = os.Setenv("GORACE", noSleepAtExit)
 	testscript.Main(m, map[string]func(){
 		"crewhost": main,
 		// The program, until it kills itself.
 		"crewhost-killed": mainKilled,
+		"notes":           func() { end(mcptest.RunNotes()) }, // which some crews of testdata start
 		"mcpserver": func() {
 			os.Args = slices.Insert(os.Args, 1, "mcptest-server")
 			end(mcptest.Main())
@@ -78,12 +75,13 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"events": events, "repeat": repeat, "holds": holds},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"events": events, "repeat": repeat, "holds": holds, "collected": hasCollected},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, ".config"))
 			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, ".state"))
 			env.Setenv("CONFIG", filepath.Join(env.WorkDir, ".config"))
 			env.Setenv("GORACE", noSleepAtExit)
+			collect(env)
 			handler, err := mcptest.Handler("-tools", "echo")
 			if err != nil {
 				return err
