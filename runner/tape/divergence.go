@@ -146,22 +146,39 @@ func nearness(r *record, s journal.Step) int {
 
 // untold is the divergence of an event that is not on the tape.
 func (p *Replay) untold(e event.Event) error {
+	if p.front >= len(p.tape.items) && !p.tape.Complete() {
+		return &IncompleteError{p.tape.Name, len(p.tape.steps)}
+	}
 	d := &DivergenceError{Tape: p.tape.Name, Task: e.Task, Agent: e.Agent, Step: p.before(p.front)}
 	d.What = fmt.Sprintf("the event %s is not on the tape", e.Kind)
-	got, _ := json.Marshal(bare(e))
+	got := says(e)
 	for i := range p.events {
 		r := &p.events[i]
 		if r.is != nil || r.from != fromRun || r.told.Kind != e.Kind || r.told.Task != e.Task || r.told.Agent != e.Agent {
 			continue
 		}
-		want, _ := json.Marshal(bare(*r.told))
 		d.Line = r.line
 		d.What += " as the run tells it"
-		d.Diff = difference(p.tape.Name, r.line, string(want), string(got))
+		d.Diff = difference(p.tape.Name, r.line, says(*r.told), got)
 		return d
 	}
-	d.Diff = replay.Difference("the tape", "", "the run", string(got))
+	d.Diff = replay.Difference("the tape", "", "the run", got)
 	return d
+}
+
+// says is what an event says, laid out for people, without what differs from run to
+// run.
+func says(e event.Event) string {
+	text, _ := bare(e).MarshalJSON()
+	var members map[string]json.RawMessage
+	if json.Unmarshal(text, &members) != nil {
+		return string(text)
+	}
+	for _, name := range []string{"v", "seq", "ts", "crewId", "durationMs"} {
+		delete(members, name)
+	}
+	text, _ = encode(members) // members of JSON
+	return string(text)
 }
 
 // missing is the divergence of a run that does not come to what stands next on the
@@ -179,8 +196,7 @@ func (p *Replay) missing() error {
 	case at.told != nil:
 		d.Task, d.Agent = at.told.Task, at.told.Agent
 		d.What = fmt.Sprintf("it does not come to the event %s", at.told.Kind)
-		want, _ := json.Marshal(bare(*at.told))
-		d.Diff = replay.Difference(fmt.Sprintf("%s:%d", p.tape.Name, at.line), string(want), "the run", "")
+		d.Diff = difference(p.tape.Name, at.line, says(*at.told), "")
 	case at.step != nil:
 		r := at.step
 		d.Task, d.Agent, d.Step = r.Scope.Task, r.Scope.Agent, r.N

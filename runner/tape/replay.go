@@ -474,10 +474,10 @@ func (p *Replay) Hear(e event.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case errors.Is(p.off, errAside), p.off != nil && (e.Kind == event.Failure || e.Kind == event.RunFinished):
+	case p.off != nil:
 		p.later = append(p.later, e)
 		return
-	case p.off != nil, !p.begun, ofTheWorld(e):
+	case !p.begun, ofTheWorld(e):
 		return
 	}
 	key := p.saying(e)
@@ -492,6 +492,7 @@ func (p *Replay) Hear(e event.Event) {
 		}
 	}
 	p.diverge(p.untold(e))
+	p.later = append(p.later, e)
 }
 
 // fits reports whether an event of the run can be one of the tape: its numbers stand
@@ -514,23 +515,21 @@ func (p *Replay) pair(own, recorded string) {
 	}
 }
 
-// Due implements [event.Script].
+// Due implements [event.Script]. After a divergence what the run tells is told as it
+// comes, so that all that began in it ends.
 func (p *Replay) Due() []event.Event {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var due []event.Event
-	for p.told < len(p.events) {
-		h := p.events[p.told]
-		startup := errors.Is(p.off, errAside) && h.item < p.startup()
-		if p.off != nil && !startup || p.off == nil && (h.item >= p.front || (h.from == fromRun || h.from == fromAside) && h.is == nil) {
-			break
-		}
-		p.told++
-		switch h.from {
-		case fromWorld:
-			due = append(due, *h.told)
-		case fromRun, fromAside:
+	for ; p.told < len(p.events); p.told++ {
+		h := &p.events[p.told]
+		switch own := h.from == fromRun || h.from == fromAside; {
+		case p.off == nil && (h.item >= p.front || own && h.is == nil):
+			return due
+		case own && h.is != nil:
 			due = append(due, *h.is)
+		case h.from == fromWorld && (p.off == nil || errors.Is(p.off, errAside) && h.item < p.startup()):
+			due = append(due, *h.told)
 		}
 	}
 	due, p.later = append(due, p.later...), nil
@@ -547,12 +546,21 @@ func (p *Replay) startup() int {
 	return len(p.tape.items)
 }
 
+// known is a number of the run as it was told, and one that never was in a form that
+// the tape has not.
+func (p *Replay) known(id string) string {
+	if told, ok := p.ids[id]; ok || id == "" {
+		return told
+	}
+	return "live-" + id
+}
+
 // Stamp implements [event.Script].
 func (p *Replay) Stamp(e event.Event) event.Event {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.off != nil {
-		e.Run = p.tape.Start.Run
+		e.Run, e.Correlation, e.Cause = p.tape.Start.Run, p.known(e.Correlation), p.known(e.Cause)
 		return e
 	}
 	if e.Seq < 1 || e.Seq > int64(len(p.events)) {
