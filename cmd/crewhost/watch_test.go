@@ -36,6 +36,12 @@ func (e told) text(name string) string { s, _ := e[name].(string); return s }
 // watchIn runs the crew in dir and watches.
 func watchIn(t *testing.T, dir string, args ...string) *watched {
 	t.Helper()
+	return watchAs(t, nil, dir, args...)
+}
+
+// watchAs does so in an environment.
+func watchAs(t *testing.T, environ []string, dir string, args ...string) *watched {
+	t.Helper()
 	reader, stdout, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +50,7 @@ func watchIn(t *testing.T, dir string, args ...string) *watched {
 	w := &watched{t: t, reader: reader, events: bufio.NewScanner(reader), stdin: stdin, stderr: &bytes.Buffer{}, code: make(chan int, 1)}
 	w.events.Buffer(nil, 1<<20)
 	c := &console{
-		in: in, out: io.Discard, err: w.stderr, redactor: &secret.Redactor{},
+		in: in, out: io.Discard, err: w.stderr, redactor: &secret.Redactor{}, environ: environ,
 		claim: func() (io.WriteCloser, error) { return stdout, nil },
 	}
 	go func() { w.code <- start(c, append([]string{"run", dir + "/crew.yaml", "--events", "jsonl"}, args...)) }()
