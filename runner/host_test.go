@@ -39,6 +39,9 @@ func TestMain(m *testing.M) {
 	if mcptest.IsServer() {
 		os.Exit(mcptest.Main())
 	}
+	if mcptest.IsNotes() {
+		os.Exit(mcptest.RunNotes())
+	}
 	goleak.VerifyTestMain(m)
 }
 

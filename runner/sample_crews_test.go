@@ -29,11 +29,7 @@ func TestSampleCrewsReplayStrictly(t *testing.T) {
 	if err != nil || len(dirs) == 0 {
 		t.Fatal(len(dirs), err)
 	}
-	notes := t.TempDir()
-	if err := mcptest.InstallNotes(t.Context(), notes); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("PATH", notes+string(os.PathListSeparator)+os.Getenv("PATH"))
+	mcptest.WithNotes(t)
 	for _, tape := range dirs {
 		dir := filepath.Dir(tape)
 		t.Run(filepath.Base(dir), func(t *testing.T) {

@@ -36,16 +36,17 @@ var imports = map[string][]string{
 
 	"crew": {"config/strict"},
 
-	"mcp":                 {"mcp/admission", "mcp/child", "mcp/oauth", "mcp/wire", "tools", "config", "config/secret"},
-	"mcp/admission":       {},
-	"mcp/child":           {},
-	"mcp/oauth":           {"mcp/admission", "config", "config/secret", "config/secret/sealed"},
-	"mcp/gateway":         {"mcp/admission", "mcp/oauth", "config", "config/secret", "config/vault"},
-	"mcp/server":          {"mcp/wire", "tools", "tools/permission", "tools/search"},
-	"mcp/wire":            {},
-	"mcp/mcptest":         {},
-	"mcp/mcptest/notes":   {},
-	"mcp/mcptest/interop": {},
+	"mcp":                  {"mcp/admission", "mcp/child", "mcp/oauth", "mcp/wire", "tools", "config", "config/secret"},
+	"mcp/admission":        {},
+	"mcp/child":            {},
+	"mcp/oauth":            {"mcp/admission", "config", "config/secret", "config/secret/sealed"},
+	"mcp/gateway":          {"mcp/admission", "mcp/oauth", "config", "config/secret", "config/vault"},
+	"mcp/server":           {"mcp/wire", "tools", "tools/permission", "tools/search"},
+	"mcp/wire":             {},
+	"mcp/mcptest":          {"mcp/mcptest/notebook"},
+	"mcp/mcptest/notebook": {},
+	"mcp/mcptest/notes":    {"mcp/mcptest/notebook"},
+	"mcp/mcptest/interop":  {},
 	// The client that the conformance suite tests is the product's.
 	"mcp/mcptest/conformance": {"mcp", "config", "config/secret", "tools"},
 

@@ -1,4 +1,4 @@
-package main
+package notebook
 
 import (
 	"strings"
@@ -9,7 +9,7 @@ import (
 
 func TestNotebook(t *testing.T) {
 	here, there := mcp.NewInMemoryTransports()
-	server, err := newServer().Connect(t.Context(), there, nil)
+	server, err := New().Connect(t.Context(), there, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
