@@ -164,15 +164,9 @@ const (
 // Approve asks about one call.
 func (r *remote) Approve(ctx context.Context, q permission.Question) (permission.Answer, error) {
 	r.mu.Lock()
-	mode, headless := r.mode, r.headless
+	headless := r.headless
 	r.mu.Unlock()
 	e := approvalNeeded(q)
-	switch mode {
-	case "allow":
-		return r.approved(r.unasked(ctx, e), permission.Answer{Allow: true}, byFlag), nil
-	case "deny":
-		return r.approved(r.unasked(ctx, e), deniedByFlag(), byFlag), nil
-	}
 	e.Question = &event.Question{Arguments: tools.Truncate(string(q.Request.Arguments), maxShown), Changed: q.Changed}
 	for _, s := range q.Scopes {
 		e.Question.Scopes = append(e.Question.Scopes, string(s))
@@ -192,6 +186,31 @@ func (r *remote) Approve(ctx context.Context, q permission.Question) (permission
 		return r.approved(e, permission.Answer{Unasked: true, Reason: errNobodyWatches.Error()}, bySettings), nil
 	}
 	return r.approved(e, permission.Answer{Allow: c.Allow, Scope: permission.Scope(c.Scope), Reason: oneLine(c.Reason)}, byCommand), nil
+}
+
+// flagged is a remote where --approve has answered everything.
+type flagged struct {
+	*remote
+	answer permission.Answer
+}
+
+// Approve tells of the answer.
+func (f flagged) Approve(ctx context.Context, q permission.Question) (permission.Answer, error) {
+	return f.approved(f.unasked(ctx, approvalNeeded(q)), f.answer, byFlag), nil
+}
+
+// Always implements [permission.Constant].
+func (f flagged) Always() permission.Answer { return f.answer }
+
+// approver is who is asked about calls.
+func (r *remote) approver(mode string) permission.Approver {
+	switch mode {
+	case "allow":
+		return flagged{r, permission.Answer{Allow: true}}
+	case "deny":
+		return flagged{r, deniedByFlag()}
+	}
+	return r
 }
 
 // Stands implements [permission.Witness]: what an earlier answer lets through is told

@@ -113,7 +113,7 @@ func (w *watch) join(s *session, c *crew.Crew) {
 func (w *watch) stand(s *session, approve string) func(*runner.Config) {
 	w.remote.begin(approve, s.settings.Permissions.Headless == "allow")
 	return func(cfg *runner.Config) {
-		cfg.Approver, cfg.Asker, cfg.ConcurrentApprovals = w.remote, w.remote, true
+		cfg.Approver, cfg.Asker, cfg.ConcurrentApprovals = w.remote.approver(approve), w.remote, true
 		cfg.Respondent = nil
 		if approve != "deny" {
 			cfg.Respondent = w.remote
