@@ -82,6 +82,7 @@ func (r report) roomOf(i crew.Issue) string {
 // each server that there is nothing to say against, which passed.
 func (o *output) junit(r report) junitSuites {
 	root := sourceRoot(r.path)
+	o = o.below(root)
 	suites := map[string]*junitSuite{}
 	order := []string{roomSettings, roomServers, roomCrew, roomPolicy, roomLock}
 	for _, room := range order {

@@ -85,6 +85,7 @@ const (
 // file of the crew.
 func (o *output) sarif(r report) sarifLog {
 	root := sourceRoot(r.path)
+	o = o.below(root)
 	var results []sarifResult
 	add := func(level string, i crew.Issue) {
 		text := oneLine(i.Message)
@@ -221,6 +222,15 @@ func sourceRoot(crewPath string) string {
 		return filepath.Dir(crewPath)
 	}
 	return dir
+}
+
+// below is o for texts that are the same wherever the sources lie: places in them are
+// told relative to the root.
+func (o *output) below(root string) *output {
+	local := *o
+	prefix := strings.TrimSuffix(root, string(filepath.Separator)) + string(filepath.Separator)
+	local.mask = func(text string) string { return o.mask(strings.ReplaceAll(text, prefix, "")) }
+	return &local
 }
 
 // inFile is a place with the absolute path of its file, or none where what it names

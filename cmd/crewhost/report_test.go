@@ -297,6 +297,9 @@ func TestSARIFPlaces(t *testing.T) {
 	below := filepath.Join(dir, "sub")
 	r, o := hostileReport(t, below)
 	var got []string
+	if text := string(mustJSON(t, o.sarif(r))); strings.Contains(text, dir) {
+		t.Errorf("it says where the sources lie:\n%s", text)
+	}
 	for _, result := range o.sarif(r).Runs[0].Results {
 		p := result.Locations[0].Physical
 		line := 0

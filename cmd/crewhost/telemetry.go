@@ -32,6 +32,9 @@ func (s *session) openTelemetry(ctx *cli.Context) {
 	c.telemetry = to
 	if to != nil {
 		s.log = slog.New(to.Logs(log.Handler()))
+		if lines, ok := c.err.(*jsonLines); ok {
+			lines.log = slog.New(to.Logs(lines.log.Handler()))
+		}
 	}
 }
 
