@@ -46,18 +46,25 @@ func BenchmarkCallOverhead(b *testing.B) {
 		{"stdio", stdio("a", mcptest.Standard, "-tools", "echo"), func() sdk.Transport { return &sdk.CommandTransport{Command: exec.Command(command, args...)} }},
 		{"memory", stdio("a", mcptest.Standard), inMemory},
 		{"http", remote("a", url), func() sdk.Transport { return &sdk.StreamableClientTransport{Endpoint: url} }},
+		{"gateway", remote("a", url), func() sdk.Transport { return &sdk.StreamableClientTransport{Endpoint: url} }},
 	} {
 		opts := mcp.Options{Name: "bench"}
+		cfg, name := settings(tt.server), "echo"
+		if tt.name == "gateway" {
+			var end func()
+			name, end = forAgents.route(&cfg, &opts, name)
+			b.Cleanup(end)
+		}
 		if tt.name == "memory" {
 			opts = opts.InMemory(inMemory)
 		}
 		var reg tools.Registry
-		sessions, err := mcp.Startup(b.Context(), settings(tt.server), &reg, opts)
+		sessions, err := mcp.Startup(b.Context(), cfg, &reg, opts)
 		if err != nil {
 			b.Fatal(err)
 		}
 		b.Cleanup(func() { _ = sessions.Close() })
-		tool, ok := reg.Lookup("echo")
+		tool, ok := reg.Lookup(name)
 		if !ok {
 			b.Fatal(sessions.Reports()[0].Err)
 		}

@@ -68,8 +68,8 @@ type hazard struct {
 
 func (h *hazard) onClose(f func()) { h.closers = append(h.closers, f) }
 
-// run plays a row in this process.
-func (f fault) run(ctx context.Context) outcome {
+// run plays a row in this process. By says how the server is reached: see byWay.
+func (f fault) run(ctx context.Context, by way) outcome {
 	h := new(hazard)
 	cfg := hazardous(f.server(h))
 	if f.long {
@@ -78,10 +78,14 @@ func (f fault) run(ctx context.Context) outcome {
 	if f.with != nil {
 		f.with(&cfg)
 	}
+	opts := mcp.Options{Name: "test", Version: "1", OnProgress: func(mcp.Progress) {}}
+	tool, end := by.route(&cfg, &opts, f.tool)
+	h.onClose(end)
+	f.tool = tool
 	var o outcome
 	reg := new(tools.Registry)
 	began := time.Now()
-	all, err := mcp.Startup(ctx, cfg, reg, mcp.Options{Name: "test", Version: "1", OnProgress: func(mcp.Progress) {}})
+	all, err := mcp.Startup(ctx, cfg, reg, opts)
 	report := all.Reports()[0]
 	switch {
 	case err != nil:
@@ -140,10 +144,10 @@ func (f fault) call(ctx context.Context, reg *tools.Registry) (tools.Code, strin
 }
 
 // faultHost is the child process of a row.
-func faultHost(does string) int {
+func faultHost(does string, by way) int {
 	for _, f := range faults {
 		if f.does == does {
-			o := f.run(context.Background())
+			o := f.run(context.Background(), by)
 			if len(o.Says) > 2000 {
 				o.Says = o.Says[:2000]
 			}
@@ -157,14 +161,14 @@ func faultHost(does string) int {
 }
 
 // host runs a row in a child process.
-func (f fault) host(ctx context.Context) (outcome, error) {
+func (f fault) host(ctx context.Context, by way) (outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	self, err := os.Executable()
 	if err != nil {
 		return outcome{}, err
 	}
-	cmd := exec.CommandContext(ctx, self, faultArg, f.does)
+	cmd := exec.CommandContext(ctx, self, faultArg, f.does, string(by))
 	cmd.Env = append(os.Environ(), mcptest.Environ()...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -182,6 +186,11 @@ func TestFaults(t *testing.T) {
 	if len(faults) < 40 {
 		t.Errorf("%d rows", len(faults))
 	}
+	judged(t, faults, direct)
+}
+
+// judged plays rows, each in a process of its own, and judges what they came to.
+func judged(t *testing.T, faults []fault, by way) {
 	outcomes := make([]outcome, len(faults))
 	errs := make([]error, len(faults))
 	var hosts sync.WaitGroup
@@ -190,7 +199,7 @@ func TestFaults(t *testing.T) {
 		hosts.Go(func() {
 			turns <- struct{}{}
 			defer func() { <-turns }()
-			outcomes[i], errs[i] = f.host(t.Context())
+			outcomes[i], errs[i] = f.host(t.Context(), by)
 		})
 	}
 	hosts.Wait()
@@ -200,6 +209,9 @@ func TestFaults(t *testing.T) {
 				t.Fatal(errs[i])
 			}
 			f.judge(t, outcomes[i])
+			if says := outcomes[i].Says; by == forAgents && (strings.Contains(says, "127.0.0.1") || strings.Contains(says, "localhost")) {
+				t.Errorf("an agent is told where the server is: %s", says)
+			}
 		})
 	}
 }

@@ -30,8 +30,8 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		os.Exit(0)
-	case len(os.Args) > 2 && os.Args[1] == faultArg:
-		os.Exit(faultHost(os.Args[2]))
+	case len(os.Args) > 3 && os.Args[1] == faultArg:
+		os.Exit(faultHost(os.Args[2], way(os.Args[3])))
 	case len(os.Args) > 1 && os.Args[1] == hostArg:
 		os.Exit(victimHost(os.Args[2]))
 	}
