@@ -159,7 +159,7 @@ const maxTold = 1000
 func (h *Host) tellUnlocked(d tools.Definition, why string) {
 	text := fmt.Sprintf("The tool %q of MCP server %q is kept from everybody: %s in %s.", d.Name, d.Server, why, lock.Name)
 	h.cfg.Events.Emit(event.Event{Kind: event.Notice, Text: text, Code: lock.CodeToolChanged})
-	h.log.Warn("a tool is not as it is locked", "tool", d.Name, "server", d.Server, "definition", d.Digests().Definition)
+	h.log.Info("a tool is not as it is locked", "tool", d.Name, "server", d.Server, "definition", d.Digests().Definition)
 }
 
 // onlyLocked refuses calls of tools that are not as they are locked. The definition is
@@ -171,7 +171,7 @@ func (h *Host) onlyLocked(ctx context.Context, o permission.Observation, run fun
 	if err := h.trail.unlocked(ctx, o); err != nil {
 		return tools.Result{}, err
 	}
-	return tools.Failure(fmt.Sprintf("The tool %q was not called: %s by who runs this. Repeating the call will not help; do without it.",
+	return tools.Failure(fmt.Sprintf("The tool %q was not called: %s, and only tools that are may be called. Repeating the call will not help; do without it.",
 		o.Request.Tool, h.pins.unlocked(o.Definition))), nil
 }
 

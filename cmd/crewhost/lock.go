@@ -74,21 +74,31 @@ func lockServers(ctx *cli.Context, c *console) error {
 	if err != nil {
 		return err
 	}
-	var path string
+	var file *lock.File
 	unheld := func(settings *config.Settings) error {
 		if !settings.MCP.Enabled {
 			return usagef("lock: the settings switch MCP off (mcp.enabled)")
 		}
 		settings.MCP.Locked = false
-		path = runner.LockPath(settings, anchor)
-		return nil
+		file, err = lockToWrite(runner.LockPath(settings, anchor), ctx.Bool(checkFlag))
+		return err
 	}
 	return withHostOf(ctx, c, target, unheld, func(_ *cli.Context, host *runner.Host, out *output) error {
 		if ctx.Bool(checkFlag) {
-			return checkLock(host, out, path)
+			return checkLock(host, out, file)
 		}
-		return writeLock(host, out, path, ctx.Bool(partialFlag))
+		return writeLock(host, out, file, ctx.Bool(partialFlag))
 	}, forCrew(loaded, nil))
+}
+
+// lockToWrite reads the lock file, which need not be there where it is to be written.
+func lockToWrite(path string, checking bool) (*lock.File, error) {
+	file, err := lock.Read(path)
+	var issues strict.Issues
+	if !checking && errors.As(err, &issues) && issues[0].Code == lock.CodeNone {
+		return &lock.File{Path: path}, nil
+	}
+	return file, err
 }
 
 // jsonLock is the outcome of the command.
@@ -114,17 +124,13 @@ func measure(file *lock.File) (servers, tools int) {
 	return len(all), tools
 }
 
-func checkLock(host *runner.Host, out *output, path string) error {
-	file, err := lock.Read(path)
-	if err != nil {
-		return err
-	}
+func checkLock(host *runner.Host, out *output, file *lock.File) error {
 	drift, down := host.DriftFrom(file)
 	issues := append(drift, down...)
 	issues.Sort()
 	servers, tools := measure(file)
 	if out.json {
-		report := jsonLock{OK: len(issues) == 0, Lock: path, Servers: servers, Tools: tools, Issues: out.jsonIssues(issues), Down: []string{}}
+		report := jsonLock{OK: len(issues) == 0, Lock: file.Path, Servers: servers, Tools: tools, Issues: out.jsonIssues(issues), Down: []string{}}
 		for _, r := range host.Servers() {
 			if r.Err != nil {
 				report.Down = append(report.Down, r.Name)
@@ -143,20 +149,12 @@ func checkLock(host *runner.Host, out *output, path string) error {
 	if out.json {
 		return nil
 	}
-	return out.text("LOCK OK: %s (servers=%d, tools=%d)\n", path, servers, tools)
+	return out.text("LOCK OK: %s (servers=%d, tools=%d)\n", file.Path, servers, tools)
 }
 
 // writeLock writes the file anew, unless it says the same already. Nothing of a server
 // that is down is given up: it would come back unlocked.
-func writeLock(host *runner.Host, out *output, path string, partial bool) error {
-	file, err := lock.Read(path)
-	var issues strict.Issues
-	switch {
-	case errors.As(err, &issues) && issues[0].Code == lock.CodeNone:
-		file = &lock.File{Path: path}
-	case err != nil:
-		return err
-	}
+func writeLock(host *runner.Host, out *output, file *lock.File, partial bool) error {
 	down := host.Relock(file)
 	if len(down) > 0 && !partial {
 		for _, r := range host.Servers() {
@@ -170,7 +168,7 @@ func writeLock(host *runner.Host, out *output, path string, partial bool) error 
 	for _, name := range down {
 		fmt.Fprintf(out.console.err, "WARNING: the server %q could not be looked at; what was locked of it stays\n", name)
 	}
-	old, err := os.ReadFile(path)
+	old, err := os.ReadFile(file.Path)
 	changed := err != nil || string(old) != string(file.Encode())
 	if changed {
 		if err := file.Write(); err != nil {
@@ -179,11 +177,11 @@ func writeLock(host *runner.Host, out *output, path string, partial bool) error 
 	}
 	servers, tools := measure(file)
 	if out.json {
-		return out.encode(jsonLock{OK: true, Lock: path, Servers: servers, Tools: tools, Changed: changed, Issues: []jsonIssue{}, Down: append([]string{}, down...)})
+		return out.encode(jsonLock{OK: true, Lock: file.Path, Servers: servers, Tools: tools, Changed: changed, Issues: []jsonIssue{}, Down: append([]string{}, down...)})
 	}
 	word := "LOCKED"
 	if !changed {
 		word = "UNCHANGED"
 	}
-	return out.text("%s: %s (servers=%d, tools=%d)\n", word, path, servers, tools)
+	return out.text("%s: %s (servers=%d, tools=%d)\n", word, file.Path, servers, tools)
 }

@@ -107,7 +107,11 @@ func (c *comparison) tools(server string, was, now Server) {
 		case !there:
 			c.add(was.Pos, CodeToolAdded, fmt.Sprintf("the server %s: the tool %s is not locked", server, strict.Quote(t.Name)), reads(t))
 		case !old.Same(t):
-			c.add(old.Pos, CodeToolChanged, fmt.Sprintf("the server %s: of the tool %s %s", server, strict.Quote(t.Name), old.changes(t)), reads(t))
+			hint := relock
+			if old.Description != t.Description {
+				hint = reads(t)
+			}
+			c.add(old.Pos, CodeToolChanged, fmt.Sprintf("the server %s: of the tool %s %s", server, strict.Quote(t.Name), old.changes(t)), hint)
 		}
 	}
 	for _, t := range was.Tools {
