@@ -29,11 +29,9 @@ type gatewayDocument struct {
 func (l *loader) gateway(x *expander, doc gatewayDocument) Gateway {
 	g := Gateway{Loopback: doc.Loopback}
 	for _, entry := range texts(x.d, doc.Allow, "mcp.gateway.allow") {
-		host, ok := string(entry.V), false
-		if prefix, err := netip.ParsePrefix(host); err == nil {
+		host, ok := allowedHost(string(entry.V))
+		if prefix, err := netip.ParsePrefix(string(entry.V)); err == nil {
 			host, ok = prefix.Masked().String(), true
-		} else {
-			host, ok = allowedHost(host)
 		}
 		if !ok {
 			x.d.Fail(entry.Pos, strict.CodeBadValue, "mcp.gateway.allow: "+strict.Quote(string(entry.V))+" is neither a host nor a range of addresses",

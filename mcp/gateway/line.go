@@ -87,7 +87,7 @@ func (l *line) send(req *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	if l.originOf(req.URL) != l.origin {
+	if l.originOf(req.URL) != l.origin || req.Response != nil && req.URL.User != nil {
 		return refuse(ErrElsewhere)
 	}
 	if allowed := l.gateway.cfg.Allowed; allowed != nil && !allowed(req.URL) {
@@ -112,7 +112,8 @@ func (l *line) originOf(u *url.URL) string {
 
 // Refusals of the gateway's own.
 var (
-	// ErrElsewhere says that a request was for another origin than the server's.
+	// ErrElsewhere says that a request was for another origin than the server's, or
+	// redirected to another user of it.
 	ErrElsewhere = errors.New("it leads to another origin, where nothing is sent")
 	// ErrNotAllowed says that the settings' list of hosts lacks the server's.
 	ErrNotAllowed = errors.New("its host is not one of mcp.allowed_hosts")
