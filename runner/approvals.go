@@ -13,7 +13,6 @@ import (
 	"crewhost/config"
 	"crewhost/config/secret"
 	"crewhost/runner/approvals"
-	"crewhost/runner/journal"
 	"crewhost/tools/permission"
 )
 
@@ -74,26 +73,16 @@ func (k keptApprovals) Foresee(a permission.Approval) permission.Standing {
 	return standing
 }
 
-// Standing implements [permission.Approvals]. What stood when a run took place is a step
-// of it.
-func (k keptApprovals) Standing(ctx context.Context, a permission.Approval) (permission.Standing, error) {
-	return take(ctx, approvalStep("standing", a), func(context.Context) (permission.Standing, error) {
-		return k.store.Standing(k.entry(a))
-	})
+// Standing implements [permission.Approvals].
+func (k keptApprovals) Standing(_ context.Context, a permission.Approval) (permission.Standing, error) {
+	return k.store.Standing(k.entry(a))
 }
 
-// Keep implements [permission.Approvals]. A run that is told anew keeps nothing.
+// Keep implements [permission.Approvals].
 func (k keptApprovals) Keep(ctx context.Context, a permission.Approval) error {
-	_, err := take(ctx, approvalStep("keep", a), func(ctx context.Context) (struct{}, error) {
-		e := k.entry(a)
-		e.At = time.Now().UTC().Truncate(time.Second)
-		return struct{}{}, k.store.Keep(ctx, e)
-	})
-	return err
-}
-
-func approvalStep(name string, a permission.Approval) step {
-	return step{kind: journal.Approval, name: name, request: a, effect: journal.Repeatable}
+	e := k.entry(a)
+	e.At = time.Now().UTC().Truncate(time.Second)
+	return k.store.Keep(ctx, e)
 }
 
 // checkApprovals reads what was allowed always, so that a damaged file is known before

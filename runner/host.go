@@ -31,8 +31,9 @@ type Config struct {
 
 	// Crews are the crews that the host is opened for: the MCP servers of their
 	// agents are connected with those of the settings, in one step (A1). Their shape
-	// is all that is looked at. A crew that is not among them can be run if its agents
-	// bring no servers.
+	// is all that is looked at; nil ones are left out. A crew that has faults has no
+	// business among them, since what its agents bring along would be started. One that
+	// is not among them can be run if its agents bring no servers.
 	Crews []*crew.Crew
 
 	// Mounts are further mount specifications. Each replaces the mounts of
@@ -146,13 +147,13 @@ func Open(ctx context.Context, cfg Config) (_ *Host, err error) {
 	_, client := cfg.Approver.(ClientPerson) // behind each call stands a client of its own
 	who := standsBehind(cfg.Approver)
 	person := cfg.Approver
-	cfg.Approver = approvalSteps(cfg.Approver)
 	if cfg.Asker != nil {
 		cfg.Asker = askerSteps{cfg.Asker}
 	}
 	if cfg.Respondent != nil {
 		cfg.Respondent = respondentSteps{cfg.Respondent}
 	}
+	cfg.Crews = slices.DeleteFunc(slices.Clone(cfg.Crews), func(c *crew.Crew) bool { return c == nil })
 	cfg.Environ = append([]string{}, cfg.Environ...) // further in, nil would mean this process's own
 	h := &Host{cfg: cfg, log: cfg.Logger, registry: &tools.Registry{}, taped: taped, person: person}
 
@@ -234,7 +235,7 @@ func Open(ctx context.Context, cfg Config) (_ *Host, err error) {
 		h.guard.Attest = h.trail.attest
 	}
 	h.guard.Around = h.around()
-	h.guard.Approvals = h.approvals("")
+	h.guard.Approvals, h.guard.Answers = h.approvals(""), stepOfAnswer
 	h.guard.Concurrent = client || cfg.ConcurrentApprovals
 	return h, nil
 }

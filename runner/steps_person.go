@@ -11,20 +11,7 @@ import (
 
 // What a person said in a run is a step: nobody is asked twice.
 
-// approvalSteps has each answer of an approver be a step.
-func approvalSteps(a permission.Approver) permission.Approver {
-	switch a := a.(type) {
-	case nil:
-		return nil
-	case permission.Constant:
-		return constantSteps{approvedSteps{a}, a}
-	}
-	return approvedSteps{a}
-}
-
-type approvedSteps struct{ permission.Approver }
-
-// asked is what an approver is asked, as it is kept.
+// askedApproval is what is asked about a call, as it is kept.
 type askedApproval struct {
 	Tool      string `json:"tool"`
 	Server    string `json:"server,omitempty"`
@@ -32,31 +19,16 @@ type askedApproval struct {
 	Reason    string `json:"reason,omitempty"`
 }
 
-// Approve implements [permission.Approver].
-func (s approvedSteps) Approve(ctx context.Context, q permission.Question) (permission.Answer, error) {
+// stepOfAnswer has the answer to a call that the policy asks about be a step, whether a
+// person was asked, or had been before, or nobody could be: the run may be resumed where
+// somebody else is.
+func stepOfAnswer(ctx context.Context, q permission.Question, get func(context.Context) (permission.Answer, error)) (permission.Answer, error) {
 	r := q.Request
 	return take(ctx, step{
 		kind: journal.Approval, name: r.Tool,
 		request: askedApproval{Tool: r.Tool, Server: r.Server, Arguments: r.Arguments, Reason: q.Decision.Reason},
-	}, func(ctx context.Context) (permission.Answer, error) { return s.Approver.Approve(ctx, q) })
+	}, get)
 }
-
-// Stands implements [permission.Witness], for an approver that does.
-func (s approvedSteps) Stands(ctx context.Context, q permission.Question, a permission.Answer) {
-	if witness, ok := s.Approver.(permission.Witness); ok {
-		witness.Stands(ctx, q, a)
-	}
-}
-
-// constantSteps are of an approver that asks nobody. What it says in a run is kept as
-// well: the run may be resumed with another.
-type constantSteps struct {
-	approvedSteps
-	constant permission.Constant
-}
-
-// Always implements [permission.Constant].
-func (s constantSteps) Always() permission.Answer { return s.constant.Always() }
 
 // askerSteps has each answer to an agent be a step.
 type askerSteps struct{ builtin.Asker }

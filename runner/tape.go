@@ -338,17 +338,12 @@ func (nobody) Approve(context.Context, permission.Question) (permission.Answer, 
 func (nobody) Foresee(permission.Approval) permission.Standing { return permission.Unknown }
 
 // Standing implements [permission.Approvals].
-func (nobody) Standing(ctx context.Context, a permission.Approval) (permission.Standing, error) {
-	return take(ctx, approvalStep("standing", a), func(context.Context) (permission.Standing, error) {
-		return permission.Unknown, errNobodyAsked
-	})
+func (nobody) Standing(context.Context, permission.Approval) (permission.Standing, error) {
+	return permission.Unknown, errNobodyAsked
 }
 
 // Keep implements [permission.Approvals].
-func (nobody) Keep(ctx context.Context, a permission.Approval) error {
-	_, err := take(ctx, approvalStep("keep", a), func(context.Context) (struct{}, error) { return struct{}{}, errNobodyAsked })
-	return err
-}
+func (nobody) Keep(context.Context, permission.Approval) error { return errNobodyAsked }
 
 // constantly is who always said the same.
 type constantly struct {

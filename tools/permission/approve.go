@@ -132,24 +132,39 @@ func (p *Policy) approvalOf(r Request, d Decision, def tools.Definition) Approva
 	return a
 }
 
-// answer gets the answer to a call that the policy asks about: one that was given
-// before, or a person's, or where nobody can be asked (asked is false), what the
-// settings say.
-func (g *Guard) answer(ctx context.Context, def tools.Definition, o *Observation) (a Answer, asked bool, err error) {
-	if constant, ok := g.approver.(Constant); ok { // it is about everything
-		a, err = constant.Approve(ctx, Question{Request: o.Request, Decision: o.Decision})
-		return a, true, err
-	}
+// answer gets the answer to a call that the policy asks about. What a run keeps of
+// it is the answer as a whole, whosever it was: when others were given does not count.
+func (g *Guard) answer(ctx context.Context, def tools.Definition, o *Observation) (Answer, error) {
 	about := g.policy.approvalOf(o.Request, o.Decision, def)
 	q := Question{Request: o.Request, Decision: o.Decision, Scopes: []Scope{Once, Run}}
 	if g.Approvals != nil {
 		q.Scopes = append(q.Scopes, Always)
 	}
+	get := func(ctx context.Context) (Answer, error) { return g.find(ctx, q, about) }
+	var a Answer
+	var err error
+	if g.Answers != nil {
+		a, err = g.Answers(ctx, q, get)
+	} else {
+		a, err = get(ctx)
+	}
+	if err == nil && a.Allow && !a.Unasked && (a.Scope == Run || a.Scope == Always) {
+		g.run.add(about)
+	}
+	return a, err
+}
+
+// find finds the answer: one that was given before, or a person's, or where nobody can
+// be asked, what the settings say.
+func (g *Guard) find(ctx context.Context, q Question, about Approval) (a Answer, err error) {
+	if constant, ok := g.approver.(Constant); ok { // it is about everything
+		return constant.Approve(ctx, Question{Request: q.Request, Decision: q.Decision})
+	}
 	if a, err = g.earlier(ctx, &q, about); err != nil || a.Allow {
-		return g.witnessed(ctx, q, a), true, err
+		return a, err
 	}
 	if g.approver == nil {
-		return Answer{Allow: g.policy.Headless() == Allow, Unasked: true, Reason: "nobody can be asked here"}, false, nil
+		return Answer{Allow: g.policy.Headless() == Allow, Unasked: true, Reason: "nobody can be asked here"}, nil
 	}
 	if !g.Concurrent {
 		select {
@@ -159,59 +174,48 @@ func (g *Guard) answer(ctx context.Context, def tools.Definition, o *Observation
 		}
 	}
 	// Both ways may have been open.
-	if err := cancelled(ctx, o.Request.Tool); err != nil {
-		return Answer{}, false, err
+	if err := cancelled(ctx, q.Request.Tool); err != nil {
+		return Answer{}, err
 	}
 	// While this call waited, another may have been answered for both.
 	if a, err = g.earlier(ctx, &q, about); err != nil || a.Allow {
-		return g.witnessed(ctx, q, a), true, err
+		return a, err
 	}
 	if a, err = g.approver.Approve(ctx, q); err != nil {
-		if stopped := cancelled(ctx, o.Request.Tool); stopped != nil {
-			return Answer{}, false, stopped
+		if stopped := cancelled(ctx, q.Request.Tool); stopped != nil {
+			return Answer{}, stopped
 		}
-		return Answer{}, false, fmt.Errorf("asking for approval of tool %q: %w", o.Request.Tool, err)
+		return Answer{}, fmt.Errorf("asking for approval of tool %q: %w", q.Request.Tool, err)
 	}
-	return a, true, g.keep(ctx, a, about)
-}
-
-// earlier looks for an answer that was given before; one that does not allow is none.
-func (g *Guard) earlier(ctx context.Context, q *Question, about Approval) (Answer, error) {
-	if g.run.has(about) {
-		return Answer{Allow: true, Scope: Run, Stands: true}, nil
-	}
-	if g.Approvals == nil {
-		return Answer{}, nil
-	}
-	standing, err := g.Approvals.Standing(ctx, about)
-	if err != nil {
-		return Answer{}, fmt.Errorf("looking for an approval of tool %q: %w", q.Request.Tool, err)
-	}
-	q.Changed = standing == Changed
-	return Answer{Allow: standing == Approved, Scope: Always, Stands: true}, nil
-}
-
-// witnessed tells an approver of an answer that stands.
-func (g *Guard) witnessed(ctx context.Context, q Question, a Answer) Answer {
-	if witness, ok := g.approver.(Witness); ok && a.Allow {
-		witness.Stands(ctx, q, a)
-	}
-	return a
-}
-
-// keep keeps an approval for as long as it is for.
-func (g *Guard) keep(ctx context.Context, a Answer, about Approval) error {
 	if !a.Allow || a.Unasked || a.Scope != Run && a.Scope != Always {
-		return nil
+		return a, nil
 	}
-	g.run.add(about) // whatever becomes of the file
-	if a.Scope != Always || g.Approvals == nil {
-		return nil
+	g.run.add(about) // before the next is asked
+	if a.Scope == Always && g.Approvals != nil {
+		if err := g.Approvals.Keep(ctx, about); err != nil {
+			return Answer{}, fmt.Errorf("keeping the approval of tool %q: %w", about.Tool, err)
+		}
 	}
-	if err := g.Approvals.Keep(ctx, about); err != nil {
-		return fmt.Errorf("keeping the approval of tool %q: %w", about.Tool, err)
+	return a, nil
+}
+
+// earlier looks for an answer that was given before, and tells the approver of it; one
+// that does not allow is none.
+func (g *Guard) earlier(ctx context.Context, q *Question, about Approval) (a Answer, err error) {
+	if g.run.has(about) {
+		a = Answer{Allow: true, Scope: Run, Stands: true}
+	} else if g.Approvals != nil {
+		standing, err := g.Approvals.Standing(ctx, about)
+		if err != nil {
+			return Answer{}, fmt.Errorf("looking for an approval of tool %q: %w", q.Request.Tool, err)
+		}
+		q.Changed = standing == Changed
+		a = Answer{Allow: standing == Approved, Scope: Always, Stands: true}
 	}
-	return nil
+	if witness, ok := g.approver.(Witness); ok && a.Allow {
+		witness.Stands(ctx, *q, a)
+	}
+	return a, nil
 }
 
 // stands reports whether calls of a tool were approved always, those at least that

@@ -215,3 +215,36 @@ func TestExplainCallsNothing(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+// The answer to each call that is asked about passes one place, where it can be kept,
+// and given again without anybody being asked; what it is for the run, it stays.
+func TestAnswersPassOnePlace(t *testing.T) {
+	person := &someone{answer: permission.Answer{Allow: true, Scope: permission.Run}}
+	def := registry(t, echo("echo", ""))
+	var kept []permission.Answer
+	g := permission.NewGuard(def, nil, person)
+	g.Answers = func(ctx context.Context, q permission.Question, get func(context.Context) (permission.Answer, error)) (permission.Answer, error) {
+		a, err := get(ctx)
+		kept = append(kept, a)
+		return a, err
+	}
+	call(t, g, "a", "echo", `{}`)
+	call(t, g, "a", "echo", `{}`)
+	if len(person.asked) != 1 || len(kept) != 2 || kept[0].Stands || !kept[1].Stands {
+		t.Fatalf("asked %d times, kept %+v", len(person.asked), kept)
+	}
+	nobody := permission.NewGuard(def, nil, nil)
+	again := kept[:1]
+	nobody.Answers = func(ctx context.Context, _ permission.Question, get func(context.Context) (permission.Answer, error)) (permission.Answer, error) {
+		if len(again) == 0 {
+			return get(ctx)
+		}
+		a := again[0]
+		again = nil
+		return a, nil
+	}
+	for range 2 {
+		if res := call(t, nobody, "a", "echo", `{}`); res.IsError {
+			t.Errorf("again: %s", text(res))
+		}
+	}
+}

@@ -43,7 +43,7 @@ type Observation struct {
 	// none of its name.
 	Definition tools.Definition
 	Decision   Decision // the zero Decision where Outcome is Refused
-	Answer     *Answer  // what the approver said, where it was asked
+	Answer     *Answer  // where the policy asked: what was said, be it that nobody can be asked
 	Outcome    Outcome
 	Ran        bool          // the tool's own Call was made, whatever came of it
 	Bytes      int           // of the result: texts, data and structure
@@ -75,6 +75,11 @@ type Guard struct {
 	// Concurrent, where set before the first call, has calls be asked about side
 	// by side: behind each stands a person of its own, and none waits for another.
 	Concurrent bool
+
+	// Answers, where set before the first call, finds the answer to each call that the
+	// policy asks about: get is how it would be found otherwise. It calls get once, or
+	// not at all where it has the answer already. It must be safe for concurrent use.
+	Answers func(ctx context.Context, q Question, get func(context.Context) (Answer, error)) (Answer, error)
 
 	// Approvals, where set before the first call, keep what a person allows always.
 	Approvals Approvals
@@ -242,13 +247,11 @@ func (g *Guard) settle(ctx context.Context, def tools.Definition, o *Observation
 	default:
 		return fmt.Sprintf("The policy denied this call of the tool %q: %s.", o.Request.Tool, d.Reason) + final, nil
 	}
-	answer, asked, err := g.answer(ctx, def, o)
+	answer, err := g.answer(ctx, def, o)
 	if err != nil {
 		return "", err
 	}
-	if asked {
-		o.Answer = &answer
-	}
+	o.Answer = &answer
 	switch {
 	case answer.Allow:
 		return "", nil

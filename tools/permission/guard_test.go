@@ -135,7 +135,7 @@ func TestGuardDenialIsForTheModelToRead(t *testing.T) {
 					t.Errorf("the text does not hold %q: %s", w, text(res))
 				}
 			}
-			if len(seen) != 1 || seen[0].Outcome != permission.Denied || (seen[0].Answer != nil) != (tt.approver != nil && tt.config.Default == "") {
+			if len(seen) != 1 || seen[0].Outcome != permission.Denied || (seen[0].Answer != nil) != (seen[0].Decision.Verdict == permission.Ask) {
 				t.Errorf("observed %+v", seen)
 			}
 		})
