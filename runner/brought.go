@@ -39,9 +39,6 @@ func joined(settings *config.Settings, crews []*crew.Crew) (*config.Settings, br
 	}
 	all, place, own := slices.Clip(settings.MCP.Servers), map[string]int{}, brought{}
 	for _, c := range crews {
-		if c == nil {
-			continue
-		}
 		for _, a := range c.Agents {
 			for _, s := range a.Servers {
 				name := s.Name.V
