@@ -16,9 +16,9 @@ import (
 const (
 	// maxHidden is the most that is read as one secret from stdin.
 	maxHidden = 256 << 10
-	// maxTyped is the longest line that a terminal hands over; of a longer one the end
-	// would be missing.
-	maxTyped = 4095
+	// maxTyped is the longest line that is taken from a terminal; of a longer one the
+	// end would be missing.
+	maxTyped = 4096
 )
 
 // asks reports whether a person can be asked for a secret: stdin is a terminal.
@@ -27,41 +27,47 @@ func (c *console) asks() (*os.File, bool) {
 	return file, ok && term.IsTerminal(int(file.Fd()))
 }
 
-// hidden asks a person at the terminal for a secret, which is not shown as it is
-// typed. A terminal shows what is typed again when it is over, though a signal ends
-// it.
+// hidden asks a person at the terminal for a secret. The terminal shows nothing from
+// before the question is there, and is as it was when this is over, though a signal
+// ends it.
 func (c *console) hidden(ctx context.Context, what string) (secret.Value, error) {
 	file, ok := c.asks()
 	if !ok {
 		return secret.Value{}, errors.New("stdin is no terminal")
 	}
-	fd := int(file.Fd())
-	before, err := term.GetState(fd)
+	before, err := term.MakeRaw(int(file.Fd()))
 	if err != nil {
 		return secret.Value{}, fmt.Errorf("asking for %s: %w", what, err)
 	}
+	defer func() { _ = term.Restore(int(file.Fd()), before) }() // there is nobody to tell
 	type answer struct {
-		text []byte
+		text string
 		err  error
 	}
 	got := make(chan answer, 1)
-	fmt.Fprintf(c.err, "%s (not shown as you type; Enter ends it):\n", what)
+	fmt.Fprintf(c.err, "%s (not shown as you type; Enter ends it):\r\n", what)
+	line := term.NewTerminal(struct {
+		io.Reader
+		io.Writer
+	}{file, io.Discard}, "")
 	// A read from a terminal can't be interrupted: this one ends with the program.
 	go func() {
-		text, err := term.ReadPassword(fd)
+		text, err := line.ReadPassword("")
 		got <- answer{text, err}
 	}()
 	select {
 	case a := <-got:
 		switch {
+		case errors.Is(a.err, io.EOF): // Ctrl-C or Ctrl-D
+			c.interrupt(&signalError{os.Interrupt})
+			return secret.Value{}, context.Canceled
 		case a.err != nil:
 			return secret.Value{}, fmt.Errorf("reading %s: %w", what, a.err)
 		case len(a.text) >= maxTyped:
 			return secret.Value{}, usagef("%s is too long for a terminal; write it to stdin: < FILE", what)
 		}
-		return c.keep(strings.TrimSpace(string(a.text))), nil
+		return c.keep(strings.TrimSpace(a.text)), nil
 	case <-ctx.Done():
-		_ = term.Restore(fd, before) // the program is about to end
 		return secret.Value{}, context.Cause(ctx)
 	}
 }
