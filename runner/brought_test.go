@@ -19,6 +19,7 @@ import (
 	"crewhost/crew"
 	"crewhost/mcp"
 	"crewhost/runner"
+	"crewhost/runner/event"
 	"crewhost/runner/llm"
 	"crewhost/tools"
 )
@@ -128,6 +129,11 @@ func TestAgentsBringServers(t *testing.T) {
 	}
 	if len(told) != 3 {
 		t.Errorf("%d reports", len(told))
+	}
+	for _, e := range r.events {
+		if e.Kind == event.MCPServer && e.Server == "shared" && !slices.Equal(e.State.Agents, []string{"a0", "a1"}) {
+			t.Errorf("%+v", e.State)
+		}
 	}
 	for _, d := range r.host.Tools() {
 		if d.Name == "mcp__shared__echo" && (d.Original != "echo" || d.Server != "shared") {

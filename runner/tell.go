@@ -73,7 +73,7 @@ func serverEvent(r mcp.ServerReport, from mcp.State) event.Event {
 	e := event.Event{
 		Kind: event.MCPServer, Server: r.Name, DurationMS: r.Took.Milliseconds(),
 		State: &event.State{
-			State: string(r.State), From: string(from), Required: r.Required,
+			State: string(r.State), From: string(from), Required: r.Required, Agents: r.Agents,
 			Transport: string(r.Transport), Era: string(r.Era), Protocol: r.Protocol,
 		},
 	}

@@ -223,6 +223,7 @@ var members = map[Kind][]member{
 		{"state", true, func(e *Event) any { return e.state().State }},
 		{"from", false, func(e *Event) any { return e.state().From }},
 		{"required", false, func(e *Event) any { return e.state().Required }},
+		{"agents", false, func(e *Event) any { return e.state().Agents }},
 		{"transport", false, func(e *Event) any { return e.state().Transport }},
 		{"era", false, func(e *Event) any { return e.state().Era }},
 		{"protocol", false, func(e *Event) any { return e.state().Protocol }},

@@ -184,6 +184,7 @@ type State struct {
 	Protocol    string
 	Required    bool
 	Tools       []string
+	Agents      []string // that bring the server along, by their keys
 
 	Servers, Connected, Failed, Offered int // of an MCPStartup; Offered are all their tools
 }
@@ -234,6 +235,9 @@ func (e *Event) texts() []*string {
 		all = append(all, &s.Era, &s.Protocol)
 		for i := range s.Tools {
 			all = append(all, &s.Tools[i])
+		}
+		for i := range s.Agents {
+			all = append(all, &s.Agents[i])
 		}
 	}
 	if b := e.Begin; b != nil {

@@ -20,7 +20,7 @@ func (e Event) masked(mask func(string) string) Event {
 		}
 	}
 	if e.State != nil {
-		e.State.Tools = slices.Clone(e.State.Tools)
+		e.State.Tools, e.State.Agents = slices.Clone(e.State.Tools), slices.Clone(e.State.Agents)
 	}
 	if e.Ballot != nil {
 		e.Ballot.Ranking = slices.Clone(e.Ballot.Ranking)

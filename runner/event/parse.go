@@ -71,6 +71,7 @@ type written struct {
 	Required  bool            `json:"required"`
 	Transport string          `json:"transport"`
 	Era       string          `json:"era"`
+	Agents    []string        `json:"agents"`
 	Protocol  string          `json:"protocol"`
 	Tools     json.RawMessage `json:"tools"` // names, or how many
 	Servers   int             `json:"servers"`
@@ -167,7 +168,7 @@ func (w *written) event() (Event, error) {
 // servers reads what is told of servers.
 func (w *written) servers(e *Event) error {
 	e.State = &State{
-		State: w.State, From: w.From, Transport: w.Transport, Era: w.Era, Protocol: w.Protocol, Required: w.Required,
+		State: w.State, From: w.From, Transport: w.Transport, Agents: w.Agents, Era: w.Era, Protocol: w.Protocol, Required: w.Required,
 		Servers: w.Servers, Connected: w.Connected, Failed: w.Failed,
 	}
 	if len(w.Tools) == 0 {

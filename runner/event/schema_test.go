@@ -33,7 +33,7 @@ func full(s string) event.Event {
 		},
 		Answer: &event.Answer{Action: "accept", Allow: true, Scope: "run", By: "command"},
 		State: &event.State{
-			State: "connected", From: "connecting", Transport: "stdio", Era: "modern", Protocol: s, Required: true, Tools: []string{s},
+			State: "connected", From: "connecting", Transport: "stdio", Era: "modern", Protocol: s, Required: true, Tools: []string{s}, Agents: []string{s},
 			Servers: 1, Connected: 1, Failed: 1, Offered: 1,
 		},
 		Ballot: &event.Ballot{Ranking: []string{s}, Confidence: 0.5},
