@@ -20,7 +20,9 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"go.yaml.in/yaml/v4"
 
 	"crewhost/config"
 	"crewhost/config/secret"
@@ -350,6 +352,42 @@ func TestJUnitOfRuns(t *testing.T) {
 	stopped := o.junitOfRun("Crew", &runner.Output{}, errors.New("the budget is spent"))
 	if stopped.Failures != 1 || stopped.Tests != 1 {
 		t.Errorf("%+v", stopped)
+	}
+}
+
+// The README shows reports as they are, and pipelines that are YAML and call flags that
+// are there.
+func TestReadmePipelines(t *testing.T) {
+	text := readme(t)
+	script, err := txtar.ParseFile(filepath.Join("..", "..", "testdata", "script", "ci.txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(script.Files, func(f txtar.File) bool { return f.Name == "crewhost.xml" })
+	if i < 0 || !strings.Contains(text, "```xml\n"+string(script.Files[i].Data)+"```") {
+		t.Error("the README does not show the report of testdata/script/ci.txtar")
+	}
+	pipelines := 0
+	for _, m := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(text, -1) {
+		if !strings.Contains(m[1], "\njobs:") && !strings.Contains(m[1], "stage:") {
+			continue
+		}
+		pipelines++
+		if !strings.Contains(m[1], "crewhost run --validate --format ") {
+			t.Errorf("it judges no crew:\n%s", m[1])
+		}
+		var pipeline map[string]any
+		if err := yaml.Unmarshal([]byte(m[1]), &pipeline); err != nil {
+			t.Errorf("%v in\n%s", err, m[1])
+		}
+	}
+	if pipelines != 2 {
+		t.Errorf("%d pipelines", pipelines)
+	}
+	for _, schema := range []string{"validate.schema.json", "manifest.schema.json", "run.schema.json", "sarif.schema.json", "junit.xsd"} {
+		if !strings.Contains(text, "cmd/crewhost/schema/"+schema) {
+			t.Errorf("the README does not name %s", schema)
+		}
 	}
 }
 
