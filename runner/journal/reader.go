@@ -124,9 +124,7 @@ func balanced(text []byte) bool {
 }
 
 func (r *Reader) decode(raw []byte, into *Record) error {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.DisallowUnknownFields()
-	err := dec.Decode(into)
+	err := json.Unmarshal(raw, into)
 	switch {
 	case err != nil:
 	case into.parts() != 1:

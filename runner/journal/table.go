@@ -1,25 +1,28 @@
 package journal
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 )
 
 // table is what is known of the steps of a run, by digests. It holds some thousands in
-// memory, and once there are more all of them in a file, so that a long run takes no
-// more memory than a short one. The file is an open-addressed hash table and of no use
-// to anybody else: it is removed when the table is closed.
+// memory, and once there are more the others in a file, so that a long run takes no
+// more memory than a short one. The file is an open-addressed hash table, written page
+// by page, and of no use to anybody else: it is removed when the table is closed.
 type table struct {
-	path   string
-	held   map[id]entry // nil once there is a file
-	limit  int          // of held
-	file   *os.File
-	files  int // that were made
-	used   int64
-	slots  int64  // of the file, a power of two
-	buffer []byte // of one probe
+	path  string
+	held  map[id]entry // of which the file knows nothing, or less
+	limit int          // of held
+	file  *os.File     // nil: all is held
+	files int          // that were made
+	used  int64
+	slots int64  // of the file, a power of two
+	seen  filter // what may be in the file
+	page  []byte
 }
 
 // id is what an entry is found by.
@@ -35,60 +38,59 @@ const (
 	entrySize  = len(id{}) + 4*8
 	firstSlots = 1 << 17
 	heldLimit  = 1 << 15
-	probe      = 16 // slots that are read at once
+	pageSlots  = 1 << 11 // of a page, which is what the file is read and written by
+	probeSlots = 8       // that are read to find one entry
 )
 
-func newTable(path string) *table {
-	return &table{path: path, held: map[id]entry{}, limit: heldLimit}
-}
+func newTable(path string) *table { return &table{path: path, held: map[id]entry{}, limit: heldLimit} }
 
 // get returns the entry of an id, or the zero entry.
 func (t *table) get(key id) (entry, error) {
-	if t.held != nil {
-		return t.held[key], nil
+	if e, ok := t.held[key]; ok || t.file == nil || !t.seen.has(key) {
+		return e, nil
 	}
-	_, e, err := t.find(key)
-	return e, err
+	var buffer [probeSlots * entrySize]byte
+	for at, n := t.home(key), int64(0); n < t.slots; n += probeSlots {
+		count := min(probeSlots, t.slots-at)
+		b := buffer[:count*int64(entrySize)]
+		if _, err := t.file.ReadAt(b, at*int64(entrySize)); err != nil {
+			return entry{}, fmt.Errorf("reading the index of the journal: %w", err)
+		}
+		for ; len(b) > 0; b = b[entrySize:] {
+			if found, e := decode(b); found == key || e == (entry{}) {
+				return e, nil
+			}
+		}
+		at = (at + count) & (t.slots - 1)
+	}
+	return entry{}, nil
 }
 
-// put sets the entry of an id.
+// put sets the entry of an id, which is not zero.
 func (t *table) put(key id, e entry) error {
-	if t.held != nil {
-		t.held[key] = e
-		if len(t.held) <= t.limit {
-			return nil
-		}
-		return t.spill()
+	t.held[key] = e
+	if len(t.held) <= t.limit {
+		return nil
 	}
-	slot, old, err := t.find(key)
-	if err != nil {
-		return err
-	}
-	if old == (entry{}) {
-		if t.used++; 4*t.used > 3*t.slots {
-			if err := t.grow(); err != nil {
-				return err
-			}
-			if slot, _, err = t.find(key); err != nil {
-				return err
-			}
-		}
-	}
-	return write(t.file, slot, key, e)
+	return t.flush()
 }
 
-// spill moves what is held into a file.
-func (t *table) spill() error {
-	held := t.held
-	if err := t.create(firstSlots); err != nil {
-		return err
-	}
-	t.held = nil
-	for key, e := range held {
-		if err := t.put(key, e); err != nil {
+// flush writes what is held to the file.
+func (t *table) flush() error {
+	if t.file == nil {
+		if err := t.create(firstSlots); err != nil {
 			return err
 		}
 	}
+	for 2*(t.used+int64(len(t.held))) > t.slots {
+		if err := t.grow(); err != nil {
+			return err
+		}
+	}
+	if err := t.store(t.held); err != nil {
+		return err
+	}
+	clear(t.held)
 	return nil
 }
 
@@ -105,7 +107,7 @@ func (t *table) create(slots int64) error {
 	return nil
 }
 
-// grow moves the entries into a file of four times the size.
+// grow moves the entries into a file of four times the size, a page at a time.
 func (t *table) grow() error {
 	old, slots := t.file, t.slots
 	defer func() {
@@ -115,51 +117,79 @@ func (t *table) grow() error {
 	if err := t.create(4 * slots); err != nil {
 		return err
 	}
-	page := make([]byte, 1024*entrySize)
-	for at := int64(0); at < slots; at += 1024 {
+	page := make([]byte, pageSlots*entrySize)
+	moved := map[id]entry{}
+	for at := int64(0); at < slots; at += pageSlots {
 		if _, err := old.ReadAt(page, at*int64(entrySize)); err != nil {
-			return fmt.Errorf("growing the index of the journal: %w", err)
+			return fmt.Errorf("reading the index of the journal: %w", err)
 		}
 		for b := page; len(b) > 0; b = b[entrySize:] {
-			key, e := decode(b)
-			if e == (entry{}) {
-				continue
+			if key, e := decode(b); e != (entry{}) {
+				moved[key] = e
 			}
-			slot, _, err := t.find(key)
-			if err == nil {
-				err = write(t.file, slot, key, e)
-			}
-			if err != nil {
+		}
+		if len(moved) >= t.limit || at+pageSlots >= slots {
+			if err := t.store(moved); err != nil {
 				return err
 			}
-			t.used++
+			clear(moved)
 		}
 	}
-	t.used++ // the one that is put
 	return nil
 }
 
-// find returns the slot of an id and its entry, or the slot where it is to be put.
-func (t *table) find(key id) (int64, entry, error) {
-	if t.buffer == nil {
-		t.buffer = make([]byte, probe*entrySize)
+// home is the slot that an entry stands in, unless that is taken: then in the next
+// that is free.
+func (t *table) home(key id) int64 {
+	return int64(binary.LittleEndian.Uint64(key[:8]) & uint64(t.slots-1)) //nolint:gosec // below slots
+}
+
+// store writes entries into the file, in the order of their slots, so that each page
+// is read and written once.
+func (t *table) store(entries map[id]entry) error {
+	keys := make([]id, 0, len(entries))
+	for key := range entries {
+		keys = append(keys, key)
 	}
-	at := int64(binary.LittleEndian.Uint64(key[:8]) & uint64(t.slots-1)) //nolint:gosec // below slots
-	for range t.slots {
-		n := min(probe, t.slots-at)
-		b := t.buffer[:n*int64(entrySize)]
-		if _, err := t.file.ReadAt(b, at*int64(entrySize)); err != nil {
-			return 0, entry{}, fmt.Errorf("reading the index of the journal: %w", err)
+	slices.SortFunc(keys, func(a, b id) int { return cmp.Compare(t.home(a), t.home(b)) })
+	if t.page == nil {
+		t.page = make([]byte, pageSlots*entrySize)
+	}
+	loaded := int64(-1)
+	save := func() error {
+		if loaded < 0 {
+			return nil
 		}
-		for i := range n {
-			found, e := decode(b[i*int64(entrySize):])
-			if found == key || e == (entry{}) {
-				return at + i, e, nil
+		if _, err := t.file.WriteAt(t.page, loaded*int64(len(t.page))); err != nil {
+			return fmt.Errorf("writing the index of the journal: %w", err)
+		}
+		return nil
+	}
+	for _, key := range keys {
+		for at := t.home(key); ; at = (at + 1) & (t.slots - 1) {
+			if page := at / pageSlots; page != loaded {
+				if err := save(); err != nil {
+					return err
+				}
+				if _, err := t.file.ReadAt(t.page, page*int64(len(t.page))); err != nil {
+					return fmt.Errorf("reading the index of the journal: %w", err)
+				}
+				loaded = page
 			}
+			b := t.page[at%pageSlots*int64(entrySize):][:entrySize]
+			found, e := decode(b)
+			if found != key && e != (entry{}) {
+				continue
+			}
+			if e == (entry{}) {
+				t.used++
+				t.seen.add(key)
+			}
+			encode(b, key, entries[key])
+			break
 		}
-		at = (at + n) & (t.slots - 1)
 	}
-	return 0, entry{}, errors.New("the index of the journal is full")
+	return save()
 }
 
 func decode(b []byte) (key id, e entry) {
@@ -170,15 +200,11 @@ func decode(b []byte) (key id, e entry) {
 	return key, e
 }
 
-func write(f *os.File, slot int64, key id, e entry) error {
-	b := append(make([]byte, 0, entrySize), key[:]...)
-	for _, v := range []int64{e.begin, e.result, e.known, e.taken} {
-		b = binary.LittleEndian.AppendUint64(b, uint64(v)) //nolint:gosec // read back as it is
+func encode(b []byte, key id, e entry) {
+	copy(b, key[:])
+	for i, v := range [...]int64{e.begin, e.result, e.known, e.taken} {
+		binary.LittleEndian.PutUint64(b[len(key)+8*i:], uint64(v)) //nolint:gosec // read back as it is
 	}
-	if _, err := f.WriteAt(b, slot*int64(entrySize)); err != nil {
-		return fmt.Errorf("writing the index of the journal: %w", err)
-	}
-	return nil
 }
 
 // close removes the file, if there is one.
@@ -189,4 +215,39 @@ func (t *table) close() error {
 	err := errors.Join(t.file.Close(), os.Remove(t.file.Name()))
 	t.file = nil
 	return err
+}
+
+// filter is a Bloom filter of a size that does not grow: it says of most steps that are
+// new that no file need be read for them.
+type filter struct{ bits []uint64 }
+
+const filterBits = 1 << 23
+
+func (f *filter) places(key id) [3]uint32 {
+	return [3]uint32{
+		binary.LittleEndian.Uint32(key[4:]) % filterBits,
+		binary.LittleEndian.Uint32(key[8:]) % filterBits,
+		binary.LittleEndian.Uint32(key[12:]) % filterBits,
+	}
+}
+
+func (f *filter) add(key id) {
+	if f.bits == nil {
+		f.bits = make([]uint64, filterBits/64)
+	}
+	for _, p := range f.places(key) {
+		f.bits[p/64] |= 1 << (p % 64)
+	}
+}
+
+func (f *filter) has(key id) bool {
+	if f.bits == nil {
+		return false
+	}
+	for _, p := range f.places(key) {
+		if f.bits[p/64]&(1<<(p%64)) == 0 {
+			return false
+		}
+	}
+	return true
 }
