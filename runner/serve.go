@@ -76,9 +76,7 @@ func (h *Host) Surface(ctx context.Context, cfg ServeConfig) (*Surface, error) {
 		Budgets:      budgetsOf(h.cfg.Settings.MCP.Serving), Logger: h.log,
 	}
 	if to := h.cfg.Telemetry; to != nil {
-		config.Calling = func(ctx context.Context, tool, protocol string) (context.Context, func(tools.Result, error)) {
-			return to.Served(ctx, tool, protocol, "")
-		}
+		config.Calling = to.Served
 	}
 	if len(cfg.Served.Resources) > 0 {
 		config.Resources = (&passedResources{host: h, offers: cfg.Served.Resources}).passed()

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
@@ -137,6 +139,37 @@ permissions: { default: allow }
 				t.Errorf("the parent of %s is %v", server.Name, server.Parent)
 			}
 		})
+	}
+}
+
+// How long calls took and servers were connected is measured, also of those that are
+// closed with the host.
+func TestMetricsOfARun(t *testing.T) {
+	reader := sdkmetric.NewManualReader()
+	to, _ := telemetry.Open(t.Context(), telemetry.Config{Reader: reader})
+	r := open(t, map[string]string{"crewhost.yaml": echoServer}, func(c *runner.Config) { c.Telemetry = to })
+	if _, failed := said(t, r.host, "echo", `{"id":1}`); failed {
+		t.Fatal("the call failed")
+	}
+	if err := r.host.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var all metricdata.ResourceMetrics
+	if err := reader.Collect(t.Context(), &all); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, scope := range all.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			names = append(names, m.Name)
+		}
+	}
+	slices.Sort(names)
+	if want := []string{"mcp.client.operation.duration", "mcp.client.session.duration"}; !slices.Equal(names, want) {
+		t.Errorf("%q, want %q", names, want)
+	}
+	if err := to.Close(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 

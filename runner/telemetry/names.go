@@ -24,8 +24,6 @@ const (
 
 	attrMethod    = attribute.Key("mcp.method.name")
 	attrProtocol  = attribute.Key("mcp.protocol.version")
-	attrSession   = attribute.Key("mcp.session.id")
-	attrRequestID = attribute.Key("jsonrpc.request.id")
 	attrTransport = attribute.Key("network.transport") // pipe or tcp
 
 	attrService        = attribute.Key("service.name")

@@ -61,14 +61,15 @@ func (t *Telemetry) Agent(ctx context.Context, agent, task string) (_ context.Co
 	return ctx, func(err error) { t.end(span, err) }
 }
 
-// Call is a call of a tool, as far as it is told.
+// Call is a call of a tool, as far as it is told. The id of an MCP session is not: who
+// has it can take the session over.
 type Call struct {
 	Tool, ID  string
 	Arguments json.RawMessage
 
 	// Of a tool of an MCP server: which, and how it is spoken to.
-	Server, Protocol, Session string
-	Remote                    bool // over HTTP, else through pipes
+	Server, Protocol string
+	Remote           bool // over HTTP, else through pipes
 }
 
 // Tool begins the span of a call: execute_tool and the tool's name. A call of an MCP
@@ -83,9 +84,6 @@ func (t *Telemetry) Tool(ctx context.Context, c Call) (_ context.Context, end fu
 	}
 	of := c.mcp()
 	attrs = append(attrs, of...)
-	if c.Session != "" {
-		attrs = append(attrs, attrSession.String(c.Session))
-	}
 	if t.content {
 		attrs = append(attrs, attrArguments.String(t.redact(string(c.Arguments))))
 	}
@@ -117,7 +115,7 @@ func (c Call) mcp() []attribute.KeyValue {
 
 // Served begins the span of a call that an MCP client makes of this host: tools/call
 // and the tool's name. Its parent is in the context, where the client said so.
-func (t *Telemetry) Served(ctx context.Context, tool, protocol, requestID string) (_ context.Context, end func(tools.Result, error)) {
+func (t *Telemetry) Served(ctx context.Context, tool, protocol string) (_ context.Context, end func(tools.Result, error)) {
 	if t == nil {
 		return ctx, func(tools.Result, error) {}
 	}
@@ -125,11 +123,7 @@ func (t *Telemetry) Served(ctx context.Context, tool, protocol, requestID string
 	if protocol != "" {
 		attrs = append(attrs, attrProtocol.String(protocol))
 	}
-	own := slices.Clone(attrs)
-	if requestID != "" {
-		own = append(own, attrRequestID.String(requestID))
-	}
-	ctx, span := t.tracer.Start(ctx, methodCallTool+" "+tool, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(own...))
+	ctx, span := t.tracer.Start(ctx, methodCallTool+" "+tool, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(attrs...))
 	began := time.Now()
 	return ctx, func(res tools.Result, err error) {
 		record(ctx, t.server, began, t.result(span, res, err), attrs)

@@ -296,7 +296,7 @@ func TestExportsToACollector(t *testing.T) {
 			t.Error(warnings)
 		}
 		run(t, to)
-		_, served := to.Served(t.Context(), "echo", "2026-07-28", "7")
+		_, served := to.Served(t.Context(), "echo", "2026-07-28")
 		served(tools.Text("said"), nil)
 		to.Connected(t.Context(), telemetry.Call{Server: "docs"}, 1, nil)
 		if err := to.Close(t.Context()); err != nil {
