@@ -13,7 +13,6 @@ import (
 	"crewhost/config/secret"
 	"crewhost/crew"
 	"crewhost/mcp/server"
-	"crewhost/runner/event"
 	"crewhost/tools"
 	"crewhost/tools/audit"
 	"crewhost/tools/permission"
@@ -139,13 +138,12 @@ type trailRun struct {
 	stop     context.CancelCauseFunc // ends the run
 }
 
-// began puts on record that a run begins, and binds its calls to it. A run whose
-// beginning can't be recorded does not begin.
-func (t *trail) began(ctx context.Context, c *crew.Crew, events *event.Stream, version string, stop context.CancelCauseFunc) (context.Context, error) {
+// began puts on record that a run begins, and binds its calls to it: by its id, or one
+// that is made up. A run whose beginning can't be recorded does not begin.
+func (t *trail) began(ctx context.Context, c *crew.Crew, id, version string, stop context.CancelCauseFunc) (context.Context, error) {
 	if t == nil {
 		return ctx, nil
 	}
-	id := events.Run()
 	if id == "" {
 		id = rand.Text()
 	}

@@ -57,6 +57,14 @@ type history struct {
 	resumed bool
 }
 
+// id is that of the run, or "".
+func (h *history) id() string {
+	if h == nil {
+		return ""
+	}
+	return h.Header().Run
+}
+
 // openHistory begins the journal of a run, or the next life of one. Where nobody asked
 // for journals, a run that can't have one goes on without.
 func (h *Host) openHistory(c *crew.Crew, inputs crew.Inputs, events *event.Stream, life *Life) (*history, error) {

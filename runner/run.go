@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -87,7 +88,7 @@ func (h *Host) doRun(ctx context.Context, c *crew.Crew, inputs crew.Inputs, guar
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	if ctx, err = h.trail.began(ctx, c, events, h.cfg.Version, stop); err != nil {
+	if ctx, err = h.trail.began(ctx, c, cmp.Or(past.id(), events.Run()), h.cfg.Version, stop); err != nil {
 		return nil, err
 	}
 	defer func() {

@@ -335,5 +335,5 @@ func auditLine(r audit.Record) string {
 	if r.Lost > 0 {
 		add("%s", count(r.Lost, "record"))
 	}
-	return oneLine(strings.Join(parts, "  "))
+	return oneLine(strings.Join(parts, " "))
 }
