@@ -13,6 +13,7 @@ import (
 
 	"crewhost/config"
 	"crewhost/config/strict"
+	"crewhost/crew"
 	"crewhost/mcp"
 	"crewhost/runner"
 )
@@ -88,6 +89,14 @@ func (d *diagnosis) examine(ctx *cli.Context, c *console, anchor string) error {
 		d.add("settings", doubt, "%s", w)
 	}
 	d.policy(s.settings.Permissions, c.terminal, ctx.String(approveFlag))
+
+	for _, served := range s.settings.MCP.Served {
+		for _, c := range served.Crews {
+			if _, err := crew.Load(c.Path); err != nil {
+				d.problems("crew "+c.Path, err)
+			}
+		}
+	}
 
 	s.progress.w = io.Discard // each line is a finding below
 	host, err := s.open(ctx, func(cfg *runner.Config) { cfg.Crews = runner.ServedCrews(s.settings.MCP.Served...) })
