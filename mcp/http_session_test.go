@@ -330,7 +330,7 @@ func TestHTTPStatusesFailOneCall(t *testing.T) {
 		says string
 	}{
 		400: {tools.CodeTransportFailed, "400 Bad Request: why"},
-		401: {tools.CodeUnauthorized, "401 Unauthorized (it wants credentials, or refuses those it got): why"},
+		401: {tools.CodeUnauthorized, "401 Unauthorized (it wants credentials, or refuses those it got; crewhost vault set keeps some for its URL): why"},
 		403: {tools.CodeForbidden, "403 Forbidden (it does not allow this to the credentials it got): why"},
 		404: {tools.CodeTransportFailed, "404 Not Found (wrong URL?): why"},
 		405: {tools.CodeTransportFailed, "405 Method Not Allowed: why"},

@@ -142,7 +142,7 @@ func refused(resp *http.Response, body string) *fault {
 	switch resp.StatusCode {
 	case http.StatusUnauthorized:
 		f.code = tools.CodeUnauthorized
-		f.detail += " (it wants credentials, or refuses those it got)"
+		f.detail += " (it wants credentials, or refuses those it got; crewhost vault set keeps some for its URL)"
 	case http.StatusForbidden:
 		f.code = tools.CodeForbidden
 		f.detail += " (it does not allow this to the credentials it got)"

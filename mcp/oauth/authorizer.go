@@ -121,7 +121,11 @@ func (e *LoginError) Error() string {
 	if remedy == "" {
 		remedy = "crewhost mcp login " + e.Server
 	}
-	return s + `: run "` + remedy + `"`
+	s += `: run "` + remedy + `"`
+	if e.Remedy == "" && e.Err == nil && len(e.Scopes) == 0 { // nothing was ever there
+		s += `, or "crewhost vault set" for a token that you have`
+	}
+	return s
 }
 
 // Unwrap returns Err.

@@ -58,7 +58,7 @@ func TestLogin(t *testing.T) {
 		t.Fatal(ok, err)
 	}
 	var login2 *LoginError
-	if _, err := w.post(run); !errors.As(err, &login2) || err.Error() != `authorizing: it needs a login: run "crewhost mcp login notes"` {
+	if _, err := w.post(run); !errors.As(err, &login2) || err.Error() != `authorizing: it needs a login: run "crewhost mcp login notes", or "crewhost vault set" for a token that you have` {
 		t.Error(err)
 	}
 }
