@@ -73,7 +73,7 @@ func TestMaskError(t *testing.T) {
 		if errors.As(got, &known) && strings.Contains(known.Unwrap().Error(), "hunter22") {
 			t.Errorf("the cause says %v", known.Unwrap())
 		}
-		if err == plain && got != plain {
+		if errors.Is(err, plain) && !errors.Is(got, plain) {
 			t.Errorf("%v became %v", err, got)
 		}
 	}

@@ -3,6 +3,7 @@ package runner
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"crewhost/config/strict"
@@ -131,9 +132,22 @@ func (h *Host) explaining(c *crew.Crew, key string) (*permission.Guard, error) {
 }
 
 // holds are the tools that an agent may come to have, those by which it puts work to
-// others included.
+// others included, and of a server that is not there those that a toolset names; * is
+// all others of it.
 func (h *Host) holds(c *crew.Crew, a *crew.Agent) []string {
 	names := h.heldBy(c, a)
+	for _, set := range a.Toolsets {
+		server := set.Server.V
+		if server == "" || slices.ContainsFunc(h.Tools(), func(d tools.Definition) bool { return d.Server == server }) {
+			continue
+		}
+		for _, entry := range set.Tools {
+			names = append(names, crew.ToolName(server, entry.Tool.V))
+		}
+		names = append(names, crew.ToolName(server, "*"))
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
 	if a.AllowDelegation && len(c.Agents) > 1 {
 		names = append([]string{agent.AskCoworker, agent.DelegateWork}, names...)
 	}

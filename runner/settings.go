@@ -100,7 +100,7 @@ func policyOf(p config.Permissions, base string, servers []config.Server) (*perm
 	}
 	allow := rules(p.Allow)
 	if verdict := permission.Verdict(p.Default); verdict == permission.Ask || verdict == "" {
-		for _, tool := range ownTools {
+		for _, tool := range ownTools() {
 			allow = append(allow, permission.Rule{Pattern: tool, Place: "built in"})
 		}
 	}
@@ -119,12 +119,14 @@ func policyOf(p config.Permissions, base string, servers []config.Server) (*perm
 		Base:     base,
 		Private:  private,
 		Narrow:   !p.CrewGrants,
-		Apart:    slices.Concat(ownTools, agent.Apart()),
+		Apart:    slices.Concat(ownTools(), agent.Apart()),
 	})
 }
 
 // ownTools are the tools that agents have by what they are, or by a task.
-var ownTools = []string{"human_input", agent.AskCoworker, agent.DelegateWork, toolRecall, toolConsult}
+func ownTools() []string {
+	return []string{humanInput, agent.AskCoworker, agent.DelegateWork, toolRecall, toolConsult}
+}
 
 // policyFor is the policy of the runs of a crew: the toolsets of its agents have a say.
 func (h *Host) policyFor(c *crew.Crew) (*permission.Policy, error) {

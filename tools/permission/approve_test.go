@@ -215,6 +215,7 @@ func TestExplainCallsNothing(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
 // The answer to each call that is asked about passes one place, where it can be kept,
 // and given again without anybody being asked; what it is for the run, it stays.
 func TestAnswersPassOnePlace(t *testing.T) {
