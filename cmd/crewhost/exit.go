@@ -11,6 +11,7 @@ import (
 	"crewhost/config/strict"
 	"crewhost/mcp"
 	"crewhost/runner"
+	"crewhost/runner/journal"
 	"crewhost/runner/llm/replay"
 	"crewhost/runner/tape"
 )
@@ -106,8 +107,11 @@ func differenceIn(err error) string {
 	var (
 		model *replay.DivergenceError
 		run   *tape.DivergenceError
+		life  *journal.DivergenceError
 	)
 	switch {
+	case errors.As(err, &life):
+		return life.Difference()
 	case errors.As(err, &run):
 		return run.Diff
 	case errors.As(err, &model):

@@ -19,24 +19,26 @@ type DivergenceError struct {
 	Was *Intent // nil: it is not known which
 }
 
-// Error says in lines what was asked and what is.
+// Error says in one line who asks, and what for.
 func (e *DivergenceError) Error() string {
-	var b strings.Builder
 	where := "the run"
 	if t := e.Now.Scope.Task; t != "" {
 		where = fmt.Sprintf("task %q", t)
 	}
-	fmt.Fprintf(&b, "the run does not go as it went before: %s asks for something else (%s %s)", where, e.Now.Kind, e.Now.Name)
+	return fmt.Sprintf("the run does not go as it went before: %s asks for something else (%s)", where, strings.TrimSpace(string(e.Now.Kind)+" "+e.Now.Name))
+}
+
+// Difference says where what is asked differs from what was, a line for each place;
+// empty where that is not known.
+func (e *DivergenceError) Difference() string {
 	if e.Was == nil {
-		return b.String()
+		return ""
 	}
+	lines := Differences(e.Was.Request, e.Now.Request)
 	if e.Was.Name != e.Now.Name {
-		fmt.Fprintf(&b, "\n  it was %s, and is %s", e.Was.Name, e.Now.Name)
+		lines = append([]string{fmt.Sprintf("it was %q, and is %q", e.Was.Name, e.Now.Name)}, lines...)
 	}
-	for _, line := range Differences(e.Was.Request, e.Now.Request) {
-		b.WriteString("\n  " + line)
-	}
-	return b.String()
+	return "  " + strings.Join(lines, "\n  ")
 }
 
 // diverged finds what was asked where i is asked now: the nth step of its scope.

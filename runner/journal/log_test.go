@@ -178,7 +178,7 @@ func TestADivergence(t *testing.T) {
 	never := func(context.Context) (json.RawMessage, error) { return nil, errors.New("it was done") }
 	_, err := l.Do(t.Context(), turn("x", 3), never)
 	var diverged *journal.DivergenceError
-	if !errors.As(err, &diverged) || !strings.HasSuffix(err.Error(), "task \"x\" asks for something else (model default)\n  turn: it was 2, and is 3") {
+	if !errors.As(err, &diverged) || !strings.HasSuffix(err.Error(), "task \"x\" asks for something else (model default)") || diverged.Difference() != "  turn: it was 2, and is 3" {
 		t.Errorf("%v", err)
 	}
 	if _, err := l.Do(t.Context(), turn("new", 1), never); !errors.As(err, &diverged) {

@@ -65,7 +65,7 @@ func TestALongRun(t *testing.T) {
 		}
 	}
 	t.Logf("held: %d bytes, and %d", held[0], held[1])
-	if held[1] > held[0]+4<<20 {
+	if held[1] > held[0]+8<<20 { // what is held at most, before it goes to the disk
 		t.Errorf("the long run takes %d bytes, the short one %d", held[1], held[0])
 	}
 }
