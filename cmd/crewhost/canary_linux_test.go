@@ -86,6 +86,7 @@ mcp:
       oauth: { grant: client_credentials, client_id: robot, client_secret: { file: client.secret } }
   served:
     all: { tools: ["*"], http: { listen: "127.0.0.1:0", tokens: { ci: "${SERVED_TOKEN}" } } }
+  gateway: { allow: [127.0.0.1] }
 permissions: { default: allow }
 vault: { file: vault.age, key: { file: vault.key } }
 audit: true
@@ -99,7 +100,7 @@ func canaryFiles() map[string]string {
 		"printed.key":   "{{model key of a command}}\n",
 		"client.secret": "{{client secret}}\n",
 		"crew.yaml":     canaryCrew,
-		"refused.yaml":  strings.ReplaceAll(canaryCrew, "role: One,", "role: One, llm: { profile: refused },"),
+		"refused.yaml":  strings.ReplaceAll(canaryCrew, "role: One\n", "role: One\n    llm: { profile: refused }\n"),
 		"tells.yaml":    strings.ReplaceAll(canaryCrew, "Try everything", "Try {{what is no secret to the program}}"),
 	}
 }
@@ -110,6 +111,7 @@ func canaryEnviron() []string {
 		"ARG_VARIABLE={{argument variable}}", "ENV_VARIABLE={{env variable}}", "HEADER_VARIABLE={{header variable}}",
 		"QUERY_VARIABLE={{query variable}}", "ANSWER={{answer variable}}", "SERVED_TOKEN={{served token}}",
 		"CREWHOST_TOKEN_KEY={{age token key}}", "NOBODYS={{a variable of nobody}}",
+		"OTEL_EXPORTER_OTLP_ENDPOINT=ROOT/otlp", "OTEL_EXPORTER_OTLP_PROTOCOL=http/json", "OTEL_EXPORTER_OTLP_HEADERS=X-Api-Key={{header of telemetry}}",
 	}
 }
 
@@ -117,7 +119,11 @@ const canaryCrew = `
 name: Canaries
 goal: Try everything
 agents:
-  one: { role: One, goal: Try, tools: [TOOLS] }
+  one:
+    role: One
+    goal: Try
+    mcp_servers: [{ name: brought, type: url, url: ROOT/mcp/brought }]
+    tools: [TOOLS, { type: mcp_toolset, mcp_server_name: brought, default_config: { permission_policy: { type: always_allow } } }]
   two: { role: Two, goal: Say, llm: { profile: by_variable } }
   three: { role: Three, goal: Say, llm: { profile: by_command } }
 tasks:
@@ -130,9 +136,12 @@ tasks:
 func canaryTools() []string {
 	return []string{
 		"env", "fail", "ask", "parrot_headers", "parrot_headers_fails", "parrot_vault_bearer", "parrot_vault_header", "parrot_vault_oauth",
-		"parrot_stored", "parrot_robot",
+		"parrot_stored", "parrot_robot", "mcp__brought__parrot_brought",
 	}
 }
+
+// brought reports whether a tool is of a server that an agent brings along.
+func brought(tool string) bool { return strings.HasPrefix(tool, "mcp__") }
 
 // canaryChildren are the secrets that a child may have, by its MARK.
 func canaryChildren() map[string][]string {
@@ -236,6 +245,7 @@ type canaryWorld struct {
 
 	mu   sync.Mutex
 	seen bytes.Buffer  // all that was sent here
+	told bytes.Buffer  // of that, what telemetry has
 	held chan struct{} // closed when a model is asked for its last word
 	free chan struct{} // closed when it may say it
 }
@@ -248,6 +258,7 @@ func newCanaryWorld(t *testing.T, a *aviary) *canaryWorld {
 		"vault_header": "X-Vault-Key: " + a.value("vault header"),
 		"vault_oauth":  "Authorization: Bearer " + a.value("renewed access"),
 		"stored":       "Authorization: Bearer " + a.value("stored access"),
+		"brought":      "Authorization: Bearer " + a.value("vault bearer of an agent's server"),
 		"robot":        "Authorization: Bearer " + a.value("granted access"),
 	}
 	for name := range w.wants {
@@ -276,6 +287,9 @@ func (w *canaryWorld) serve(rw http.ResponseWriter, r *http.Request) {
 	said := fmt.Sprintf("%s %s %v %s", r.URL, query, r.Header, body)
 	w.mu.Lock()
 	w.seen.WriteString(said)
+	if strings.HasPrefix(r.URL.Path, "/otlp") {
+		w.told.Write(body)
+	}
 	w.mu.Unlock()
 	answer := func(status int, v any) {
 		rw.Header().Set("Content-Type", "application/json")
@@ -402,7 +416,7 @@ func newNest(t *testing.T) *nest {
 		}
 		text = strings.NewReplacer(
 			"USERROOT", strings.Replace(n.URL, "://", "://somebody:{{url password}}@", 1),
-			"ROOT", n.URL, "COMMAND", command, "TOOLS", strings.Join(canaryTools(), ", "),
+			"ROOT", n.URL, "COMMAND", command, "TOOLS", strings.Join(slices.DeleteFunc(canaryTools(), brought), ", "),
 		).Replace(text)
 		write(t, n.dir, name, a.plant(text, encode))
 		n.planted = append(n.planted, name)
@@ -413,7 +427,7 @@ func newNest(t *testing.T) *nest {
 		}
 	}
 	for _, line := range canaryEnviron() {
-		n.environ = append(n.environ, a.plant(line, asIs))
+		n.environ = append(n.environ, a.plant(strings.ReplaceAll(line, "ROOT", n.URL), asIs))
 	}
 	n.environ = append(n.environ, "PATH="+os.Getenv("PATH"), "HOME="+home, "GORACE="+noSleepAtExit, "TMPDIR="+t.TempDir())
 	n.fillVault(t)
@@ -428,6 +442,7 @@ func (n *nest) fillVault(t *testing.T) {
 	for _, c := range []vault.Credential{
 		{Kind: vault.StaticBearer, URL: n.URL + "/mcp/vault_bearer", Secret: of("vault bearer")},
 		{Kind: vault.StaticBearer, URL: n.URL + "/mcp/refuses/vault", Secret: of("vault bearer that is refused")},
+		{Kind: vault.StaticBearer, URL: n.URL + "/mcp/brought", Secret: of("vault bearer of an agent's server")},
 		{Kind: vault.Header, URL: n.URL + "/mcp/vault_header", Header: "X-Vault-Key", Secret: of("vault header")},
 		{
 			Kind: vault.OAuth, URL: n.URL + "/mcp/vault_oauth", Secret: of("vault access"), Expiry: time.Now().Add(-time.Hour),
@@ -589,6 +604,10 @@ func TestCanaries(t *testing.T) {
 	artefacts["resume: stdout"], artefacts["resume: stderr"] = stdout, stderr
 	maps.Copy(artefacts, n.served(t))
 	maps.Copy(artefacts, n.left(t))
+	artefacts["telemetry"] = n.told.String()
+	if n.told.Len() == 0 {
+		t.Error("no telemetry came")
+	}
 	for _, name := range slices.Sorted(maps.Keys(artefacts)) {
 		if found := n.leaks(artefacts[name]); len(found) > 0 {
 			t.Errorf("%s has %s", name, strings.Join(found, ", "))
