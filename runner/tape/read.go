@@ -76,17 +76,20 @@ func Open(path string) (*Tape, error) {
 
 // Read reads a tape. The name stands for it in errors, which begin with name:line. A
 // tape that ends early is read as far as it goes, without a last line that is cut.
-func Read(r io.Reader, name string) (*Tape, error) {
+func Read(r io.Reader, name string) (*Tape, error) { return read(r, name, maxLine, maxTape) }
+
+// read is Read, and takes so many bytes of a line and of the whole.
+func read(r io.Reader, name string, longest, most int64) (*Tape, error) {
 	b := &reader{tape: &Tape{Name: name}}
-	limited := &io.LimitedReader{R: r, N: maxTape + 1}
+	limited := &io.LimitedReader{R: r, N: most + 1}
 	in := bufio.NewReaderSize(limited, 64<<10)
 	for n := 1; ; n++ {
-		text, err := readLine(in)
+		text, err := readLine(in, int(longest))
 		switch {
 		case limited.N == 0:
-			return nil, fmt.Errorf("%s: the tape is longer than %d MiB", name, maxTape>>20)
+			return nil, fmt.Errorf("%s: the tape is longer than %d MiB", name, most>>20)
 		case errors.Is(err, errTooLong):
-			return nil, fmt.Errorf("%s:%d: the line is longer than %d MiB", name, n, maxLine>>20)
+			return nil, fmt.Errorf("%s:%d: the line is longer than %d MiB", name, n, longest>>20)
 		case err != nil && !errors.Is(err, io.EOF):
 			return nil, fmt.Errorf("reading tape %s: %w", name, err)
 		}
@@ -117,12 +120,12 @@ var errTooLong = errors.New("too long")
 
 // readLine returns the next line. What comes with an error is the last one, which does
 // not end.
-func readLine(in *bufio.Reader) ([]byte, error) {
+func readLine(in *bufio.Reader, longest int) ([]byte, error) {
 	var text []byte
 	for {
 		part, err := in.ReadSlice('\n')
 		text = append(text, part...)
-		if len(text) > maxLine {
+		if len(text) > longest {
 			return nil, errTooLong
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
