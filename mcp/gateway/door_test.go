@@ -310,7 +310,7 @@ func TestStream(t *testing.T) {
 			case text := <-next:
 				_, _ = io.WriteString(rw, text)
 			case <-r.Context().Done():
-				return
+				panic(http.ErrAbortHandler) // else the stream may end well before the client is gone
 			}
 		}
 	})
@@ -491,5 +491,35 @@ func TestCancelled(t *testing.T) {
 	}
 	if _, err := g.Route(entry).Server.RoundTrip(req); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
+	}
+}
+
+// What anybody may have named, such as a model, is fetched from the public network
+// alone, by each request and redirect.
+func TestClient(t *testing.T) {
+	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		if to := r.URL.Query().Get("to"); to != "" {
+			http.Redirect(rw, r, to, http.StatusFound)
+			return
+		}
+		hello(rw, r)
+	})
+	client := w.gateway(nil).Client()
+	defer client.CloseIdleConnections()
+	for address, want := range map[string]bool{
+		"https://example.com/": true, "https://example.com/?to=https%3A%2F%2Fexample.com%2Fx": true, "http://example.com/": false,
+		"https://127.0.0.1/": false, "https://example.com/?to=https%3A%2F%2F169.254.169.254": false, "https://example.com/?to=http%3A%2F%2Flocalhost": false,
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := client.Do(req)
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		if (err == nil) != want {
+			t.Errorf("%s: %v", address, err)
+		}
 	}
 }
