@@ -87,7 +87,7 @@ func (h *Host) openHistory(c *crew.Crew, inputs crew.Inputs, events *event.Strea
 	case err != nil && s.Named:
 		return nil, err
 	case err != nil:
-		events.Emit(event.Event{Kind: event.Notice, Text: fmt.Sprintf("the run keeps no journal, and can't be resumed: %v", err)})
+		events.Emit(event.Event{Kind: event.Notice, Code: "no_journal", Text: fmt.Sprintf("the run keeps no journal, and can't be resumed: %v", err)})
 		return nil, nil
 	}
 	if _, err := journal.Prune(s.Dir, journal.Keep{Runs: s.Runs, Age: s.Age}, time.Now()); err != nil {

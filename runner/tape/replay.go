@@ -131,10 +131,10 @@ func ofTheWorld(e event.Event) bool {
 
 // follows reports whether a stream tells e of its own accord after the event before.
 func follows(before, e event.Event) bool {
-	switch {
-	case before.Kind == event.TaskFailed || before.Kind == event.TaskSkipped:
+	switch before.Kind {
+	case event.TaskFailed, event.TaskSkipped:
 		return e.Kind == event.TaskCompleted
-	case before.Kind == event.ModelReturned:
+	case event.ModelReturned:
 		return e.Kind == event.CostUpdated && e.Cause == before.Correlation && before.Success != nil && *before.Success
 	}
 	return false

@@ -17,15 +17,13 @@ func scrubbed(mask func(string) string) func(string) string {
 // coded is what may be base64 of something that is long enough to be a secret.
 var coded = regexp.MustCompile(`[A-Za-z0-9+/_-]{12,}={0,2}`)
 
-var codings = []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding}
-
 func scrubText(s string, mask func(string) string) string {
 	s = mask(s)
 	if len(s) < 12 {
 		return s
 	}
 	return coded.ReplaceAllStringFunc(s, func(code string) string {
-		for _, coding := range codings {
+		for _, coding := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
 			data, err := coding.DecodeString(code)
 			if err != nil {
 				continue
