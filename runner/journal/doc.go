@@ -20,8 +20,8 @@
 // can be copied, sent and read by a person; a database would want three, and would
 // rather mend what is torn than say so. Each line has a number and a checksum over
 // itself and the line before, so that none can be lost, doubled, moved or changed
-// unnoticed. What has an effect is on the disk before it is done, and after; the rest is
-// written and left to the system, for a model that is asked again does no harm.
+// unnoticed. That a step is begun which may be done once is on the disk before it is
+// done; the rest is written and left to the system, which loses it with the power alone.
 //
 // A last line without an end was torn, and counts as not written: nothing was done in
 // reliance on it. Any other line that is not what its sum says is a [*DamagedError],

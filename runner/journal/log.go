@@ -281,8 +281,10 @@ func (l *Log) Do(ctx context.Context, s Step, live func(context.Context) (json.R
 			return nil, err
 		}
 	}
-	durable := s.Effect != NoEffect
-	if err := l.append(&Record{Intent: &intent}, durable); err != nil {
+	// What may be done once is known to have been begun, whatever happens to the machine.
+	// Its result waits for the next one that goes to the disk: if the power goes before,
+	// it is not known, and asked about.
+	if err := l.append(&Record{Intent: &intent}, s.Effect == Once); err != nil {
 		return nil, err
 	}
 	outcome, err := live(ctx)
@@ -290,7 +292,7 @@ func (l *Log) Do(ctx context.Context, s Step, live func(context.Context) (json.R
 		return nil, err
 	}
 	kept := Mask(outcome, l.cfg.Mask)
-	if err := l.append(&Record{Result: &Result{intent.StepID, kept}}, durable); err != nil {
+	if err := l.append(&Record{Result: &Result{intent.StepID, kept}}, false); err != nil {
 		return nil, err
 	}
 	return outcome, nil
