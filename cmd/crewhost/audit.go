@@ -262,17 +262,9 @@ func auditShow(ctx *cli.Context, file string, out *output) error {
 		}
 	}
 	if spoilt > 0 {
-		fmt.Fprintf(out.console.err, "WARNING: %s no records, and not shown; crewhost audit verify says where\n", countAre(spoilt, "line"))
+		fmt.Fprintf(out.console.err, "WARNING: %s not shown, without a record; crewhost audit verify says where\n", count(spoilt, "line"))
 	}
 	return nil
-}
-
-// countAre is a count with its verb.
-func countAre(n int, thing string) string {
-	if n == 1 {
-		return count(n, thing) + " is"
-	}
-	return count(n, thing) + " are"
 }
 
 // auditLine is a record on one line.
