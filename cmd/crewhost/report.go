@@ -159,7 +159,7 @@ type jsonWeight struct {
 	Tokens   int    `json:"tokens"`
 }
 
-// json is the report as it is encoded.
+// jsonReport is a report as it is encoded.
 func (o *output) jsonReport(r report) jsonReport {
 	j := jsonReport{
 		OK: len(r.verdict.Issues) == 0, Crew: r.path, Agents: r.verdict.Agents, Tasks: r.verdict.Tasks, Tools: r.verdict.Tools,
@@ -199,7 +199,7 @@ func (o *output) jsonReport(r report) jsonReport {
 	return j
 }
 
-// host names whose tools they are, for people.
+// hostOr names whose tools they are, for people.
 func hostOr(server string) string { return cmp.Or(server, "the host's own") }
 
 // failedServers are the reports of servers that could not be connected.
