@@ -181,7 +181,7 @@ func hold(path string) (*flock.Flock, error) {
 		case ours:
 			return lock, nil
 		}
-		time.Sleep(lookerTime)
+		<-time.After(lookerTime)
 	}
 	return nil, &BusyError{filepath.Base(path)}
 }
