@@ -58,11 +58,11 @@ type history struct {
 }
 
 // id is that of the run, or "".
-func (h *history) id() string {
-	if h == nil {
+func (j *history) id() string {
+	if j == nil {
 		return ""
 	}
-	return h.Header().Run
+	return j.Header().Run
 }
 
 // openHistory begins the journal of a run, or the next life of one. Where nobody asked
