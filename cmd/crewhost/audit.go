@@ -316,9 +316,10 @@ func auditLine(r audit.Record) string {
 	if a := r.Arguments; a != nil {
 		add("%s", a.Shape)
 	}
-	if r.Kind == audit.Call || r.Kind == audit.Forward {
+	switch r.Kind {
+	case audit.Call, audit.Forward:
 		add("%d B, %d ms", r.Bytes, r.Millis)
-	} else if r.Kind == audit.RunFinished {
+	case audit.RunFinished:
 		add("%d ms", r.Millis)
 	}
 	if r.Torn != nil {
