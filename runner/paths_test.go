@@ -199,3 +199,20 @@ permissions: { allow: ["mcp__own__count:n=7"] }
 		}
 	}
 }
+
+// The host lets agents put work to one another unasked. A server that gives its tool the
+// name of one by which they do gets nothing by it.
+func TestNoServerIsAllowedByTheNameOfItsTool(t *testing.T) {
+	r := open(t, map[string]string{"crewhost.yaml": `
+llm: {provider: echo}
+mcp: { servers: { standard: { command: "${SERVER}", args: [mcptest-server, standard, -tools, "delegate_work_to_coworker,ask_question_to_coworker"] } } }
+`})
+	for _, tool := range r.host.Servers()[0].Tools {
+		if got, failed := said(t, r.host, tool, `{}`); !failed || !strings.Contains(got, "needs a person's approval (no rule matches") {
+			t.Errorf("%s: %s", tool, got)
+		}
+	}
+	if n := len(r.host.Servers()[0].Tools); n != 2 {
+		t.Errorf("%d tools", n)
+	}
+}

@@ -101,7 +101,7 @@ func policyOf(p config.Permissions, base string, servers []config.Server) (*perm
 	allow := rules(p.Allow)
 	if verdict := permission.Verdict(p.Default); verdict == permission.Ask || verdict == "" {
 		for _, tool := range ownTools() {
-			allow = append(allow, permission.Rule{Pattern: tool, Place: "built in"})
+			allow = append(allow, permission.Rule{Pattern: tool, Place: "built in", Host: true})
 		}
 	}
 	var private []string

@@ -44,6 +44,9 @@ func (m *matcher) matches(c *compiled) bool {
 }
 
 func (m *matcher) named(c *compiled) bool {
+	if c.source.Host && m.request.Server != "" {
+		return false
+	}
 	if len(c.name.tokens) > 0 && c.name.match(m.request.Tool) {
 		return true
 	}

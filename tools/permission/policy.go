@@ -125,6 +125,9 @@ type Rule struct {
 	// Agent is the key of the agent whose toolset the rule is an entry of; empty:
 	// it is one of the settings.
 	Agent string
+	// Host says that the rule speaks of tools of the host alone. A tool of an MCP server
+	// is another one, whatever name its server gives it.
+	Host bool
 }
 
 // String returns the pattern, quoted, whose it is where it is an agent's, and its

@@ -432,6 +432,25 @@ func FuzzPolicy(f *testing.F) {
 	})
 }
 
+// What a server calls its tool makes it none of the host's.
+func TestRuleOfTheHostAlone(t *testing.T) {
+	p := mustPolicy(t, permission.Config{Allow: []permission.Rule{{Pattern: "delegate", Host: true}}})
+	for _, tt := range []struct {
+		request permission.Request
+		want    permission.Verdict
+	}{
+		{permission.Request{Tool: "delegate"}, permission.Allow},
+		{permission.Request{Tool: "delegate", Server: "s", ServerTool: "delegate"}, permission.Ask},
+	} {
+		if d := p.Decide(tt.request); d.Verdict != tt.want {
+			t.Errorf("%+v: %+v", tt.request, d)
+		}
+		if o := p.Outlook(tt.request); o.Best() != tt.want {
+			t.Errorf("%+v: %+v", tt.request, o)
+		}
+	}
+}
+
 // A rule that fits no tool is found, whatever its conditions; one that fits by its
 // server is not.
 func TestIdleRules(t *testing.T) {
