@@ -175,24 +175,37 @@ func orNone(path string) string {
 	return path
 }
 
+// digestOf is the digest of what a run depends on, without the places of files that it
+// stands in.
+func digestOf(name string, v any) (string, error) {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return "", fmt.Errorf("taking down what the run depends on: %s: %w", name, err)
+	}
+	var tree any
+	if err := json.Unmarshal(raw, &tree); err != nil {
+		return "", fmt.Errorf("taking down what the run depends on: %s: %w", name, err)
+	}
+	if raw, err = json.Marshal(placeless(tree)); err != nil {
+		return "", fmt.Errorf("taking down what the run depends on: %s: %w", name, err)
+	}
+	return tools.DigestJSON(raw), nil
+}
+
+// crewDigest is the digest of all that a crew says, wherever its files are.
+func crewDigest(c *crew.Crew) (string, error) {
+	all := *c
+	all.Path, all.Warnings = "", nil
+	return digestOf("the crew", all)
+}
+
 // basis are the digests of what a run depends on: its crew, part by part and without
 // the places of its files that they stand in, the tools that there are, and the lock.
 func (h *Host) basis(c *crew.Crew) (map[string]string, error) {
 	basis := map[string]string{}
-	put := func(name string, v any) error {
-		raw, err := json.Marshal(v)
-		if err != nil {
-			return fmt.Errorf("taking down what the run depends on: %s: %w", name, err)
-		}
-		var tree any
-		if err := json.Unmarshal(raw, &tree); err != nil {
-			return fmt.Errorf("taking down what the run depends on: %s: %w", name, err)
-		}
-		if raw, err = json.Marshal(placeless(tree)); err != nil {
-			return fmt.Errorf("taking down what the run depends on: %s: %w", name, err)
-		}
-		basis[name] = tools.DigestJSON(raw)
-		return nil
+	put := func(name string, v any) (err error) {
+		basis[name], err = digestOf(name, v)
+		return err
 	}
 	rest := *c
 	rest.Agents, rest.Tasks, rest.Path, rest.Warnings = nil, nil, "", nil

@@ -438,18 +438,26 @@ func unhurried(c *crew.Crew) {
 
 // recordRun writes down that a run begins, or has the replay begin.
 func (h *Host) recordRun(c *crew.Crew, inputs crew.Inputs) error {
+	if h.cfg.Record == nil && h.cfg.Replay == nil {
+		return nil
+	}
+	digest, err := crewDigest(c)
+	if err != nil {
+		return err
+	}
 	if h.cfg.Record != nil {
 		host, err := h.tapeHost()
 		if err != nil {
 			return err
 		}
 		h.cfg.Record.Host(host)
-		h.cfg.Record.Run(tape.Run{Crew: c.Path, Name: c.Name.V, Process: string(c.Process), Inputs: inputs})
+		h.cfg.Record.Run(tape.Run{Crew: c.Path, Digest: digest, Name: c.Name.V, Process: string(c.Process), Inputs: inputs})
 		if err := h.cfg.Record.Err(); err != nil {
 			return err
 		}
 	}
 	if h.cfg.Replay != nil {
+		h.cfg.Replay.Crew(digest)
 		h.cfg.Replay.Begin()
 	}
 	return nil

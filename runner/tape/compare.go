@@ -42,7 +42,8 @@ const (
 func Compare(a, b *Tape) []Difference {
 	c := &comparison{a: a, b: b}
 	c.whole(AboutHost, 0, 0, a.Host, b.Host)
-	c.whole(AboutCrew, 0, 0, runOf(a), runOf(b))
+	digests := a.Run != nil && b.Run != nil && a.Run.Digest != "" && b.Run.Digest != ""
+	c.whole(AboutCrew, 0, 0, runOf(a, digests), runOf(b, digests))
 	for _, scope := range scopesOf(a, b) {
 		c.scope(scope, stepsOf(a, scope), stepsOf(b, scope))
 	}
@@ -56,15 +57,21 @@ type comparison struct {
 	found []Difference
 }
 
-func runOf(t *Tape) json.RawMessage {
+// runOf is what is compared of a run: the digest of its crew, where both tapes have one.
+func runOf(t *Tape, digest bool) json.RawMessage {
 	if t.Run == nil {
 		return nil
+	}
+	run := *t.Run
+	if !digest {
+		run.Digest = ""
 	}
 	text, _ := encode(struct {
 		Name    string            `json:"name,omitempty"`
 		Process string            `json:"process,omitempty"`
+		Digest  string            `json:"digest,omitempty"`
 		Inputs  map[string]string `json:"inputs,omitempty"`
-	}{t.Run.Name, t.Run.Process, t.Run.Inputs})
+	}{run.Name, run.Process, run.Digest, run.Inputs})
 	return text
 }
 

@@ -1,7 +1,10 @@
 package tape_test
 
 import (
+	"crypto/rand"
+	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -51,6 +54,38 @@ func TestCompare(t *testing.T) {
 		}
 		if s := strings.Join(got, ", "); s != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, s, tt.want)
+		}
+	}
+}
+
+// Crews are compared where both tapes say what theirs said, and not by their paths.
+func TestCompareCrews(t *testing.T) {
+	of := func(digest, path string) *tape.Tape {
+		file := filepath.Join(t.TempDir(), "t")
+		rec, err := tape.Create(file, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec.Start(tape.Start{Run: rand.Text(), Host: "test", Target: path})
+		rec.Host(json.RawMessage(`{}`))
+		rec.Run(tape.Run{Crew: path, Digest: digest})
+		rec.End(tape.End{})
+		if err := rec.Close(); err != nil {
+			t.Fatal(err)
+		}
+		read, err := tape.Open(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return read
+	}
+	for _, tt := range []struct {
+		a, b string
+		want int
+	}{{"x", "x", 0}, {"x", "y", 1}, {"", "y", 0}, {"", "", 0}} {
+		found := tape.Compare(of(tt.a, "/one/crew.yaml"), of(tt.b, "/two/crew.yaml"))
+		if len(found) != tt.want || tt.want > 0 && found[0].About != tape.AboutCrew {
+			t.Errorf("%q, %q: %+v", tt.a, tt.b, found)
 		}
 	}
 }

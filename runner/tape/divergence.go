@@ -19,6 +19,8 @@ type DivergenceError struct {
 	// Agent is the one in whose work it is; empty: no agent's.
 	Agent string
 	What  string // one line
+	// Changed says that the crew says something else than it did when it was recorded.
+	Changed bool
 	// Diff is how what the run does (+) differs from the tape (-): lines, and at most a
 	// screen or two of them. Error leaves it out.
 	Diff string
@@ -44,6 +46,9 @@ func (e *DivergenceError) Error() string {
 		where = append(where, e.Tape)
 	}
 	fmt.Fprintf(&b, " (%s)", strings.Join(where, ", "))
+	if e.Changed {
+		b.WriteString("; the crew has been changed since")
+	}
 	return b.String()
 }
 

@@ -47,7 +47,7 @@ type Start struct {
 type Run struct {
 	At      time.Time         `json:"at"`
 	Crew    string            `json:"crew"`             // its file
-	Digest  string            `json:"digest,omitempty"` // of what was in its files
+	Digest  string            `json:"digest,omitempty"` // of all that it says, wherever its files are
 	Name    string            `json:"name,omitempty"`
 	Process string            `json:"process,omitempty"`
 	Inputs  map[string]string `json:"inputs,omitempty"`

@@ -30,7 +30,7 @@ type Options struct {
 	// tape, and events are told as they come. 0: none is live.
 	From int
 	// Patience is how long nothing may happen in a run that waits for what stands next
-	// on the tape; 0 is ten seconds.
+	// on the tape, as far as the program is let do anything; 0 is ten seconds.
 	Patience time.Duration
 }
 
@@ -41,11 +41,14 @@ type Replay struct {
 	opts Options
 
 	mu      sync.Mutex
-	begun   bool   // the run has
-	off     error  // why nothing is held against the tape any more
-	live    bool   // from Options.From on
-	front   int    // all items before it have happened
-	asked   []bool // steps, by number
+	begun   bool                 // the run has
+	changed bool                 // the crew is not the one on the tape
+	off     error                // why nothing is held against the tape any more
+	live    bool                 // from Options.From on
+	front   int                  // all items before it have happened
+	acts    int                  // what the run has asked and told
+	asked   []bool               // steps, by number
+	byAsk   map[string][]*record // steps that the run asks for, by what they ask
 	release map[int]chan struct{}
 	waiting int // steps that wait for the end of the run, as they did
 	events  []heard
@@ -90,8 +93,13 @@ func (t *Tape) Replay(opts Options) *Replay {
 	}
 	opts.Mask = scrubbed(opts.Mask)
 	p := &Replay{
-		tape: t, opts: opts, asked: make([]bool, len(t.steps)+1), release: map[int]chan struct{}{},
+		tape: t, opts: opts, asked: make([]bool, len(t.steps)+1), byAsk: map[string][]*record{}, release: map[int]chan struct{}{},
 		byKey: map[string][]int{}, ids: map[string]string{}, back: map[string]string{}, moved: make(chan struct{}),
+	}
+	for _, r := range t.steps {
+		if r.Within == 0 {
+			p.byAsk[r.key] = append(p.byAsk[r.key], r)
+		}
 	}
 	running := false
 	for i, at := range t.items {
@@ -154,6 +162,15 @@ func (p *Replay) saying(e event.Event) string {
 	}
 	text, _ := e.MarshalJSON()
 	return string(journal.Mask(text, p.opts.Mask))
+}
+
+// Crew says which crew is run, by the digest of what it says; [Run.Digest] is that of the
+// tape. That it is another one is no divergence, but may be why there is one.
+func (p *Replay) Crew(digest string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	was := p.tape.Run.Digest
+	p.changed = was != "" && was != digest
 }
 
 // Begin says that the run begins: what was told before it is told now.
@@ -241,6 +258,9 @@ func (p *Replay) diverge(err error) {
 	if p.off != nil || err == nil {
 		return
 	}
+	if d := (*DivergenceError)(nil); errors.As(err, &d) {
+		d.Changed = p.changed
+	}
 	p.off = err
 	p.opts.Stop(err)
 	p.wake()
@@ -285,6 +305,7 @@ func (p *Replay) find(s journal.Step) (*record, error) {
 	key, err := keyOf(masked(s, p.opts.Mask))
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.acts++
 	switch {
 	case p.off != nil:
 		return nil, p.off
@@ -294,14 +315,13 @@ func (p *Replay) find(s journal.Step) (*record, error) {
 		p.diverge(err)
 		return nil, p.off
 	}
-	for _, r := range p.tape.steps {
-		if r.key != key || p.asked[r.N] || r.Within > 0 {
-			continue
-		}
+	if left := p.byAsk[key]; len(left) > 0 {
+		r := left[0]
 		if p.opts.From > 0 && r.N >= p.opts.From {
 			p.goLive()
 			return nil, nil
 		}
+		p.byAsk[key] = left[1:]
 		p.asked[r.N] = true
 		p.release[r.N] = make(chan struct{})
 		p.move()
@@ -344,6 +364,8 @@ func (p *Replay) await(ctx context.Context, r *record) error {
 	if !waits {
 		return nil
 	}
+	lull := p.lull()
+	defer lull.Stop()
 	for {
 		p.mu.Lock()
 		moved, off := p.moved, p.off
@@ -351,19 +373,15 @@ func (p *Replay) await(ctx context.Context, r *record) error {
 		if off != nil {
 			return off
 		}
-		timer := time.NewTimer(p.opts.Patience)
 		select {
 		case <-released:
-			timer.Stop()
 			return nil
 		case <-moved:
-			timer.Stop()
 		case <-ctx.Done():
-			timer.Stop()
 			return context.Cause(ctx)
-		case <-timer.C:
+		case <-lull.C:
 			p.mu.Lock()
-			if moved == p.moved && p.waiting == 0 {
+			if lull.over() && p.waiting == 0 {
 				if err := p.missing(); err != nil {
 					p.diverge(err)
 				}
@@ -371,6 +389,32 @@ func (p *Replay) await(ctx context.Context, r *record) error {
 			p.mu.Unlock()
 		}
 	}
+}
+
+// lull is how long a run has done nothing. It is counted in short ticks, of which those
+// are lost in which the program was not let run: one that was stopped, or that has a
+// busy machine to itself but now and then, is not taken for one that stands still.
+type lull struct {
+	*time.Ticker
+	p     *Replay
+	acts  int
+	ticks int // since the run has done something
+}
+
+const lullTicks = 100 // of a lull that is too long
+
+func (p *Replay) lull() *lull {
+	return &lull{Ticker: time.NewTicker(max(p.opts.Patience/lullTicks, 1)), p: p, acts: -1}
+}
+
+// over counts a tick, and reports whether the lull is too long. The caller holds mu of
+// the replay.
+func (l *lull) over() bool {
+	if l.acts != l.p.acts {
+		l.acts, l.ticks = l.p.acts, 0
+	}
+	l.ticks++
+	return l.ticks > lullTicks
 }
 
 // open waits, as the recorded run did, for the end that came before the step's.
@@ -383,16 +427,24 @@ func (p *Replay) open(ctx context.Context, r *record) error {
 	if interrupt && p.opts.Interrupt != nil {
 		p.opts.Interrupt()
 	}
-	timer := time.NewTimer(p.opts.Patience)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-timer.C:
-		return p.Diverge(&DivergenceError{
-			Tape: p.tape.Name, Line: r.line, Step: r.N, Task: r.Scope.Task, Agent: r.Scope.Agent,
-			What: fmt.Sprintf("it is not stopped, as that one was in %s: %s", stepName(r.Kind, r.Name), r.Done.Open),
-		})
+	lull := p.lull()
+	defer lull.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-lull.C:
+			p.mu.Lock()
+			over := lull.over()
+			p.mu.Unlock()
+			if !over {
+				continue
+			}
+			return p.Diverge(&DivergenceError{
+				Tape: p.tape.Name, Line: r.line, Step: r.N, Task: r.Scope.Task, Agent: r.Scope.Agent,
+				What: fmt.Sprintf("it is not stopped, as that one was in %s: %s", stepName(r.Kind, r.Name), r.Done.Open),
+			})
+		}
 	}
 }
 
@@ -473,6 +525,7 @@ func (p *Replay) nextEvent(at int) int {
 func (p *Replay) Hear(e event.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.acts++
 	switch {
 	case p.off != nil:
 		p.later = append(p.later, e)

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -95,7 +96,7 @@ func record(t testing.TB, mask func(string) string, do func(*life) string) (file
 	l := &life{t: t, steps: rec.Steps(journal.Live{}), told: event.NewStream("r1", time.Now, sink, rec.Event), world: quickOrSlow}
 	l.told.Emit(event.Event{Kind: event.RunStarted, Begin: &event.Begin{Target: "crew.yaml"}})
 	rec.Host(json.RawMessage(`{}`))
-	rec.Run(tape.Run{Crew: "crew.yaml"})
+	rec.Run(tape.Run{Crew: "crew.yaml", Digest: crewDigest})
 	result = do(l)
 	raw, _ := json.Marshal(result)
 	rec.Result(raw)
@@ -211,9 +212,32 @@ func TestDivergences(t *testing.T) {
 			if strings.Contains(d.Error(), "\n") {
 				t.Errorf("the error is no single line: %q", d)
 			}
+			if strings.Contains(d.Error(), "has been changed") {
+				t.Errorf("it says of a crew that is the same: %v", d)
+			}
 		})
 	}
 }
+
+// What differs in a run of another crew may differ for that.
+func TestDivergenceOfAChangedCrew(t *testing.T) {
+	file, _, _ := record(t, nil, func(l *life) string { return l.do(t.Context(), journal.Tool, "t", "look", "1") })
+	for crew, changed := range map[string]bool{crewDigest: false, "sha256:another": true} {
+		read, err := tape.Open(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := read.Replay(tape.Options{})
+		r.Crew(crew)
+		r.Begin()
+		(&life{t: t, steps: r, world: quickOrSlow}).do(t.Context(), journal.Tool, "t", "look", "2")
+		if err := r.Err(); err == nil || strings.HasSuffix(err.Error(), "; the crew has been changed since") != changed {
+			t.Errorf("%s: %v", crew, err)
+		}
+	}
+}
+
+const crewDigest = "sha256:that of the tape"
 
 // A run that waits for what will not come is told so, and does not wait for ever.
 func TestDeadEnd(t *testing.T) {
@@ -232,6 +256,43 @@ func TestDeadEnd(t *testing.T) {
 	if !strings.Contains(got, "error: ") {
 		t.Errorf("no step failed: %s", got)
 	}
+}
+
+// A run that waits for what is slow to come is not taken for one that stands still as
+// long as it does anything; and then it is.
+func TestSlowIsNoDeadEnd(t *testing.T) {
+	const patience = 10 * time.Second
+	note := func(l *life, text string) { l.told.Emit(event.Event{Kind: event.Notice, Text: text}) }
+	file, _, _ := record(t, nil, func(l *life) string {
+		note(l, "first")
+		answer := l.do(t.Context(), journal.Tool, "t", "look", "1")
+		for i := range 4 {
+			note(l, fmt.Sprint(i))
+		}
+		return answer
+	})
+	synctest.Test(t, func(t *testing.T) {
+		for _, comes := range []bool{true, false} {
+			began := time.Now()
+			_, _, err := replay(t, file, tape.Options{Patience: patience}, func(l *life) (answer string) {
+				var waiting sync.WaitGroup
+				waiting.Go(func() { answer = l.do(t.Context(), journal.Tool, "t", "look", "1") })
+				for i := range 4 {
+					time.Sleep(patience * 6 / 10)
+					note(l, fmt.Sprint(i))
+				}
+				if comes {
+					note(l, "first")
+				}
+				waiting.Wait()
+				return answer
+			})
+			took := time.Since(began)
+			if comes != (err == nil) || took < patience*24/10 || took > patience*35/10 {
+				t.Errorf("comes: %v: %v after %v", comes, err, took)
+			}
+		}
+	})
 }
 
 func TestStepsWithinSteps(t *testing.T) {
