@@ -146,7 +146,7 @@ func (v *Vault) Set(ctx context.Context, c Credential) (replaced bool, err error
 	if err := checkURL(c.URL); err != nil { // a user is no part of what it is bound to
 		return false, fmt.Errorf("the url of the server %w", err)
 	}
-	c.URL, c.Set = bound, v.now().UTC().Truncate(time.Second)
+	c.URL, c.Set = bound, v.now().UTC().Truncate(time.Millisecond)
 	if err := c.check(); err != nil {
 		return false, err
 	}
@@ -193,7 +193,8 @@ func (v *Vault) Delete(ctx context.Context, urlOrName string) (ok bool, err erro
 var ErrGone = errors.New("the vault has no such credential any more")
 
 // Renew keeps what the renewal of an mcp_oauth credential gave: its tokens, expiry
-// and scopes. All else stays, the time that it was set included.
+// and scopes. All else stays, the time that it was set included, by which it is told
+// apart from another that somebody has put in its place meanwhile.
 func (v *Vault) Renew(ctx context.Context, c Credential) error {
 	v.know(c)
 	bound, err := Bind(c.URL)
@@ -201,7 +202,9 @@ func (v *Vault) Renew(ctx context.Context, c Credential) error {
 		return err
 	}
 	return v.change(ctx, func(all []Credential) ([]Credential, error) {
-		i := slices.IndexFunc(all, func(o Credential) bool { return o.URL == bound && o.Kind == OAuth && o.Refresh != nil })
+		i := slices.IndexFunc(all, func(o Credential) bool {
+			return o.URL == bound && o.Kind == OAuth && o.Refresh != nil && o.Set.Equal(c.Set)
+		})
 		if i < 0 || c.Refresh == nil {
 			return nil, ErrGone
 		}

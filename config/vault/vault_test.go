@@ -247,7 +247,7 @@ func TestRenew(t *testing.T) {
 	}
 	renewed := oauth("https://a/")
 	renewed.Secret, renewed.Refresh.Token, renewed.Expiry = secret.New("canary-access-2"), secret.New("canary-refresh-2"), noon.Add(2*time.Hour)
-	renewed.Refresh.ClientID = "another"
+	renewed.Refresh.ClientID, renewed.Set = "another", noon
 	if err := v.Renew(t.Context(), renewed); err != nil {
 		t.Fatal(err)
 	}
@@ -260,6 +260,19 @@ func TestRenew(t *testing.T) {
 	}
 	if redactor.Redact("canary-refresh-2") != secret.Mask {
 		t.Error("the redactor does not know what came")
+	}
+	// Somebody puts another one in, of the same kind, while a token is being renewed.
+	v.now = func() time.Time { return noon.Add(time.Second) }
+	other := oauth("https://a")
+	other.Secret, other.Refresh.Token = secret.New("canary-access-of-another"), secret.New("canary-refresh-of-another")
+	if _, err := v.Set(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Renew(t.Context(), renewed); !errors.Is(err, ErrGone) {
+		t.Error("a token was put in the place of another credential's", err)
+	}
+	if got, _, err := v.Lookup(t.Context(), "https://a"); err != nil || !got.Refresh.Token.Equal(other.Refresh.Token) {
+		t.Error(err, got.Refresh.Token.Reveal())
 	}
 	if _, err := v.Set(t.Context(), bearer("https://a")); err != nil {
 		t.Fatal(err)

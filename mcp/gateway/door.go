@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -94,10 +95,19 @@ func (g *Gateway) serve(req *http.Request, d *door) (*http.Response, error) {
 		g.cfg.Logger.Info("a request of an agent was not answered", "server", l.name, "origin", l.origin, "err", err)
 		return nil, veiled(err)
 	}
+	base := to // of an address for messages: where the stream is in the end
+	if resp.Request != nil {
+		base = resp.Request.URL
+	}
 	resp.Header, resp.Trailer, resp.TLS = shown(resp.Header), nil, nil
 	resp.Body = &veiledBody{resp.Body}
+	if resp.StatusCode >= http.StatusBadRequest {
+		resp.Body = newPage(resp.Body, l.target)
+		resp.ContentLength = -1
+		resp.Header.Del("Content-Length")
+	}
 	if rest == "" && req.Method == http.MethodGet && isStream(resp) {
-		resp.Body = newAnnounced(resp.Body, func(data string) (string, error) { return d.announce(l, to, data) })
+		resp.Body = newAnnounced(resp.Body, func(data string) (string, error) { return d.announce(l, base, data) })
 		resp.ContentLength = -1
 		resp.Header.Del("Content-Length")
 	}
@@ -135,8 +145,12 @@ func (l *line) follow(req *http.Request) (*http.Response, error) {
 		}
 		_ = resp.Body.Close()
 		next, err := req.URL.Parse(location)
+		if err != nil {
+			return nil, errAway
+		}
 		switch keeps := resp.StatusCode >= 307 || req.Method == http.MethodGet; {
-		case err != nil, originOf(next) != l.origin, next.User != nil:
+		case l.elsewhere(next):
+			l.refuse(req, next)
 			return nil, errAway
 		case !keeps, req.Body != nil && req.Body != http.NoBody && req.GetBody == nil:
 			return nil, errChanged
@@ -164,6 +178,45 @@ func shown(header http.Header) http.Header {
 		}
 	}
 	return out
+}
+
+// maxPage is how much of an answer that says no can be read, in bytes; nobody reads more
+// of one.
+const maxPage = 64 << 10
+
+// A page is the body of an answer that says no, without the names of the server's host:
+// proxies and servers of the web sign theirs with it, and it ends in an error that
+// everybody reads. The rest is the server's own word, as its results are.
+type page struct {
+	io.ReadCloser
+	names []string
+	text  []byte
+	err   error // after the text; nil: nothing was read yet
+}
+
+func newPage(body io.ReadCloser, target *url.URL) *page {
+	return &page{ReadCloser: body, names: []string{target.Host, target.Hostname()}}
+}
+
+// Read implements [io.Reader].
+func (p *page) Read(b []byte) (int, error) {
+	if p.err == nil {
+		p.text, p.err = io.ReadAll(io.LimitReader(p.ReadCloser, maxPage))
+		if p.err == nil {
+			p.err = io.EOF
+		}
+		for _, name := range p.names {
+			if name != "" {
+				p.text = regexp.MustCompile(`(?i)`+regexp.QuoteMeta(name)).ReplaceAllLiteral(p.text, []byte(host))
+			}
+		}
+	}
+	if len(p.text) == 0 {
+		return 0, p.err
+	}
+	n := copy(b, p.text)
+	p.text = p.text[n:]
+	return n, nil
 }
 
 // maxMessages is how many addresses for messages a door remembers: a server gives one

@@ -206,6 +206,9 @@ func TestRedirectAway(t *testing.T) {
 			if requests, _ := w.took(); len(requests) != 1 || requests[0].Header.Get("X-Api-Key") != credential {
 				t.Errorf("%d to %s: %d requests came", status, location, len(requests))
 			}
+			if f := w.forwards(); len(f) != 2 || f[0].Status != status || f[1].Status != 0 || !errors.Is(f[1].Err, ErrElsewhere) || f[1].Origin == f[0].Origin && !strings.Contains(location, "user@") {
+				t.Errorf("%d to %s is on record as %+v", status, location, f)
+			}
 			// The same by a server of the settings, whose redirects its client follows.
 			got, err := w.ask(g, declared("notes", "https://example.com/start"), "X-Configured", "s3cret", "Mcp-Session-Id", "s3cret-session")
 			requests, _ := w.took()
@@ -218,6 +221,73 @@ func TestRedirectAway(t *testing.T) {
 				t.Errorf("%d to %s: %s", status, location, got)
 			}
 		}
+	}
+}
+
+// A6: what a server, or a proxy before it, says with a status does not tell where it is.
+func TestRefusals(t *testing.T) {
+	for _, status := range []int{400, 401, 403, 404, 405, 429, 500, 502, 503} {
+		w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+			rw.Header().Set("Content-Type", "text/html")
+			rw.Header().Set("Www-Authenticate", `Bearer realm="tenant.example.com"`)
+			rw.WriteHeader(status)
+			fmt.Fprintf(rw, "<address>It/2.4 at %s, or %s, Port 8443: http://TENANT.example.com</address>", r.Host, "tenant.example.com")
+		})
+		g := w.gateway(nil)
+		entry := g.Enter("run", brought("notes", deep))
+		got, err := w.ask(g, entry)
+		if want := fmt.Sprintf("%d <address>It/2.4 at gateway.invalid, or gateway.invalid, Port 8443: http://gateway.invalid</address>", status); got != want || err != nil {
+			t.Errorf("%q, want %q, %v", got, want, err)
+		}
+		// Who is named by the settings may say what it likes.
+		if got, err := w.ask(g, declared("notes", deep)); !strings.Contains(got, "tenant.example.com:8443") || err != nil {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
+}
+
+// A page that breaks off is what there is of it, and an error that tells no address.
+func TestBrokenPage(t *testing.T) {
+	w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) {
+		rw.Header().Set("Content-Length", "1000")
+		rw.WriteHeader(http.StatusBadGateway)
+		_, _ = io.WriteString(rw, "at example.com")
+		_ = http.NewResponseController(rw).Flush()
+		panic(http.ErrAbortHandler)
+	})
+	g := w.gateway(nil)
+	got, err := w.ask(g, g.Enter("run", brought("notes", "https://example.com/")))
+	if got != "502 at gateway.invalid" || err == nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	unmarked(t, "the error", fmt.Sprint(err))
+}
+
+// The address for messages is relative to where the stream was found.
+func TestAnnouncementAfterRedirect(t *testing.T) {
+	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method == http.MethodPost:
+			rw.WriteHeader(http.StatusAccepted)
+		case r.URL.Path == "/sse":
+			http.Redirect(rw, r, "/v2/sse", http.StatusTemporaryRedirect)
+		default:
+			rw.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(rw, "event: endpoint\ndata: messages\n\n")
+		}
+	})
+	g := w.gateway(nil)
+	entry := g.Enter("run", brought("notes", "https://example.com/sse"))
+	route := g.Route(entry).Server
+	if got, err := w.askAt(route, http.MethodGet, entry.URL.Reveal()); !strings.Contains(got, entry.URL.Reveal()+"/0") {
+		t.Fatal(got, err)
+	}
+	w.took()
+	if _, err := w.askAt(route, http.MethodPost, entry.URL.Reveal()+"/0"); err != nil {
+		t.Fatal(err)
+	}
+	if requests, _ := w.took(); requests[0].URL.Path != "/v2/messages" {
+		t.Errorf("a message came to %s", requests[0].URL)
 	}
 }
 

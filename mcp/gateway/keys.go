@@ -28,14 +28,21 @@ type Keys struct {
 	warn     func(line string)
 
 	mu      sync.Mutex
-	holders []*oauth.Authorizer
+	holders map[held]*oauth.Authorizer
+}
+
+// held is a credential whose tokens somebody holds: of a server, and as it was put into
+// the vault. There are as many as were ever sent, whatever a server redirects to.
+type held struct {
+	server, bound string
+	set           time.Time
 }
 
 // NewKeys makes the keys of a vault, which may be nil. Nothing is read yet. The
 // redactor knows every token before it is sent; warn is told in a line what does no
 // harm yet. Both may be nil.
 func NewKeys(v *vault.Vault, redactor *secret.Redactor, warn func(line string)) *Keys {
-	return &Keys{vault: v, redactor: redactor, warn: warn}
+	return &Keys{vault: v, redactor: redactor, warn: warn, holders: make(map[held]*oauth.Authorizer)}
 }
 
 // A Lock is the server that keys are for.
@@ -66,19 +73,28 @@ func (k *Keys) Close(grace time.Duration) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	var closing sync.WaitGroup
 	for _, a := range k.holders {
-		a.Close(grace)
+		closing.Go(func() { a.Close(grace) })
 	}
+	closing.Wait()
 }
 
-// holder makes what holds the tokens of one server.
-func (k *Keys) holder(l Lock) (*oauth.Authorizer, error) {
+// holder is what holds the tokens of a credential; another one for each that somebody
+// puts into the vault.
+func (k *Keys) holder(l Lock, set time.Time) (*oauth.Authorizer, error) {
 	bound, err := vault.Bind(l.URL)
 	if err != nil {
 		return nil, err
 	}
+	key := held{l.Name, bound, set}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if a := k.holders[key]; a != nil {
+		return a, nil
+	}
 	a, err := oauth.New(oauth.Config{
-		Name: l.Name, URL: l.URL, Store: tokens{k.vault, l.URL}, Redactor: k.redactor,
+		Name: l.Name, URL: l.URL, Store: tokens{k.vault, l.URL, set}, Redactor: k.redactor,
 		Settings: new(config.OAuth), // a token is sent before it is asked for
 		Base:     l.Endpoints, Rules: l.Rules, Warn: k.warn,
 		Remedy: "crewhost vault set " + bound,
@@ -86,9 +102,7 @@ func (k *Keys) holder(l Lock) (*oauth.Authorizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.holders = append(k.holders, a)
+	k.holders[key] = a
 	return a, nil
 }
 
@@ -97,10 +111,6 @@ type keyed struct {
 	keys *Keys
 	lock Lock
 	base http.RoundTripper
-
-	mu     sync.Mutex // held while the holder is made
-	since  time.Time  // of the credential that the holder is for
-	holder *oauth.Authorizer
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -123,7 +133,7 @@ func (t *keyed) RoundTrip(req *http.Request) (*http.Response, error) {
 		f.Credential, f.Kind = c.Name, c.Kind
 	}
 	if c.Kind == vault.OAuth && c.Refresh != nil {
-		a, err := t.holderOf(c)
+		a, err := t.keys.holder(t.lock, c.Set)
 		if err != nil {
 			return refuse(err)
 		}
@@ -134,33 +144,20 @@ func (t *keyed) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.base.RoundTrip(out)
 }
 
-// holderOf is what holds the tokens of a credential; another one for each that
-// somebody puts into the vault.
-func (t *keyed) holderOf(c vault.Credential) (*oauth.Authorizer, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.holder != nil && t.since.Equal(c.Set) {
-		return t.holder, nil
-	}
-	a, err := t.keys.holder(t.lock)
-	if err == nil {
-		t.holder, t.since = a, c.Set
-	}
-	return a, err
-}
-
-// tokens is the vault as the store of one server's tokens. What it calls that server
-// is not by how its URL is bound here, but by how the vault binds it.
+// tokens is the vault as the store of one credential's tokens. What it calls the server
+// is not by how its URL is bound here, but by how the vault binds it. What somebody has
+// put there since is none of its business, neither to be read nor to be written over.
 type tokens struct {
 	vault *vault.Vault
 	url   string
+	set   time.Time
 }
 
 func (t tokens) String() string { return t.vault.Path() }
 
 func (t tokens) Load(ctx context.Context, url string) (oauth.Record, bool, error) {
 	c, ok, err := t.vault.Lookup(ctx, t.url)
-	if err != nil || !ok || c.Kind != vault.OAuth {
+	if err != nil || !ok || c.Kind != vault.OAuth || !c.Set.Equal(t.set) {
 		return oauth.Record{}, false, err
 	}
 	r := oauth.Record{URL: url, Resource: c.URL, Access: c.Secret, Expiry: c.Expiry}
@@ -174,7 +171,7 @@ func (t tokens) Load(ctx context.Context, url string) (oauth.Record, bool, error
 
 func (t tokens) Save(ctx context.Context, r oauth.Record) error {
 	return t.vault.Renew(ctx, vault.Credential{
-		URL: t.url, Secret: r.Access, Expiry: r.Expiry,
+		URL: t.url, Set: t.set, Secret: r.Access, Expiry: r.Expiry,
 		Refresh: &vault.Refresh{Token: r.Refresh, Scopes: r.Scopes},
 	})
 }
@@ -222,7 +219,7 @@ func (k *Keys) Check(ctx context.Context, l Lock, base http.RoundTripper) (v Ver
 		return v, errors.New("the vault has no credential for it")
 	}
 	if c.Kind == vault.OAuth && c.Refresh != nil {
-		a, err := k.holder(l)
+		a, err := k.holder(l, c.Set)
 		if err != nil {
 			return v, err
 		}

@@ -269,3 +269,71 @@ func TestCheck(t *testing.T) {
 		t.Error("nothing was checked")
 	}
 }
+
+// A8: what somebody puts into the vault while an older credential is being renewed is
+// not written over by what that gave, and is what is sent from then on.
+func TestRenewedTooLate(t *testing.T) {
+	o := newOffice(t)
+	dir := t.TempDir()
+	base := &http.Transport{DisableKeepAlives: true}
+	put(t, vaultIn(dir), o.oauth(time.Now().Add(-time.Minute)))
+	o.wants = "Authorization: Bearer none yet"
+	var warned []string
+	k := NewKeys(vaultIn(dir), nil, func(line string) { warned = append(warned, line) })
+	defer k.Close(time.Second)
+	l := o.lock(roundTrip(func(req *http.Request) (*http.Response, error) { // to the token endpoint
+		put(t, vaultIn(dir), vault.Credential{
+			Kind: vault.OAuth, URL: o.URL + "/mcp", Secret: secret.New("access-of-another"),
+			Refresh: &vault.Refresh{TokenEndpoint: o.URL + "/token", ClientID: "another", Token: secret.New("refresh-of-another")},
+		})
+		return base.RoundTrip(req)
+	}))
+	trip := k.Over(l, base)
+	if got, err := send(t.Context(), trip, o.URL+"/mcp", nil); got != "200 hello" || err != nil {
+		t.Error(got, err)
+	}
+	c, _, err := vaultIn(dir).Lookup(t.Context(), o.URL+"/mcp")
+	if err != nil || c.Refresh.ClientID != "another" || c.Refresh.Token.Reveal() != "refresh-of-another" {
+		t.Errorf("%v, the vault has %s of %s", err, c.Refresh.Token.Reveal(), c.Refresh.ClientID)
+	}
+	if len(warned) != 1 || !strings.Contains(warned[0], vault.ErrGone.Error()) {
+		t.Errorf("warned of %q", warned)
+	}
+	o.wants = "Authorization: Bearer access-of-another"
+	if got, err := send(t.Context(), trip, o.URL+"/mcp", nil); got != "200 hello" || err != nil {
+		t.Error(got, err)
+	}
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// A server that redirects each request to where a credential is bound makes the keys
+// hold it once.
+func TestHoldersAreFew(t *testing.T) {
+	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/start" {
+			http.Redirect(rw, r, "/there", http.StatusTemporaryRedirect)
+			return
+		}
+		hello(rw, r)
+	})
+	put(t, w.vault, vault.Credential{
+		Kind: vault.OAuth, URL: "https://example.com/there", Secret: secret.New("access"), Expiry: time.Now().Add(time.Hour),
+		Refresh: &vault.Refresh{TokenEndpoint: "https://example.com/token", ClientID: "me", Token: secret.New("refresh")},
+	})
+	g := w.gateway(nil)
+	entry := g.Enter("run", brought("notes", "https://example.com/start"))
+	for range 3 {
+		if got, err := w.ask(g, entry); got != "200 hello" {
+			t.Fatal(got, err)
+		}
+	}
+	if requests, _ := w.took(); requests[len(requests)-1].Header.Get("Authorization") != "Bearer access" {
+		t.Error(requests[len(requests)-1].Header)
+	}
+	if n := len(g.cfg.Keys.holders); n != 1 {
+		t.Errorf("%d hold it", n)
+	}
+}

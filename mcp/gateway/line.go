@@ -87,7 +87,7 @@ func (l *line) send(req *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	if l.originOf(req.URL) != l.origin || req.Response != nil && req.URL.User != nil {
+	if l.originOf(req.URL) != l.origin || req.Response != nil && l.elsewhere(req.URL) {
 		return refuse(ErrElsewhere)
 	}
 	if allowed := l.gateway.cfg.Allowed; allowed != nil && !allowed(req.URL) {
@@ -100,6 +100,17 @@ func (l *line) send(req *http.Request) (*http.Response, error) {
 		}
 	}
 	return way.RoundTrip(req)
+}
+
+// elsewhere reports whether a redirect leads away from the server.
+func (l *line) elsewhere(to *url.URL) bool { return l.originOf(to) != l.origin || to.User != nil }
+
+// refuse tells of a request that a redirect asked for, and that is not made.
+func (l *line) refuse(req *http.Request, to *url.URL) {
+	l.gateway.tell(context.WithoutCancel(req.Context()), Forward{
+		At: l.gateway.cfg.Now(), Run: l.run, Agents: l.agents, Server: l.name,
+		Origin: originOf(to), Method: req.Method, Err: ErrElsewhere,
+	})
 }
 
 // originOf is the origin of a URL, which is spelled like the server's as a rule.
