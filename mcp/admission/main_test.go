@@ -22,8 +22,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// afar is an address of the public network, where the tests' servers seem to be.
-var afar = netip.MustParseAddr("93.184.216.34")
+// afar and afar6 are addresses of the public network, where the tests' servers seem to be.
+var (
+	afar  = netip.MustParseAddr("93.184.216.34")
+	afar6 = netip.MustParseAddr("2606:2800:21f::1")
+)
 
 // A world stands between admission and loopback: a server that seems to be in the
 // public network, and a resolver that is asked over real DNS. It sees each connection
@@ -35,14 +38,15 @@ type world struct {
 
 	mu      sync.Mutex
 	dialled []netip.AddrPort
-	answers map[string][][]netip.Addr // by name, one after the other; the last one stays
-	asked   int                       // of questions for A
+	answers map[string][][]netip.Addr   // by name, one after the other; the last one stays
+	given   map[dnsmessage.Question]int // answers since the name is known, of each family
+	asked   int                         // of questions for A
 }
 
 // newWorld starts a server, which has a certificate for mcp.example.com.
 func newWorld(t *testing.T, handler http.Handler) *world {
 	t.Helper()
-	w := &world{t: t, answers: make(map[string][][]netip.Addr)}
+	w := &world{t: t, answers: make(map[string][][]netip.Addr), given: make(map[dnsmessage.Question]int)}
 	w.server = httptest.NewUnstartedServer(handler)
 	w.server.Config.ErrorLog = log.New(io.Discard, "", 0) // of connections that lost a race
 	w.server.StartTLS()
@@ -67,6 +71,7 @@ func (w *world) knows(name string, answers ...[]netip.Addr) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.answers[name+"."] = answers
+	clear(w.given)
 }
 
 // took returns the addresses connected to since it was last asked.
@@ -121,10 +126,13 @@ func (w *world) serveDNS(conn net.PacketConn) {
 		if err != nil || m.Unpack(buf[:n]) != nil || len(m.Questions) != 1 {
 			continue
 		}
-		m.Response, m.Additionals = true, nil
+		m.Response, m.RecursionAvailable, m.Additionals = true, true, nil
 		for _, addr := range w.answer(m.Questions[0]) {
 			h := dnsmessage.ResourceHeader{Name: m.Questions[0].Name, Class: dnsmessage.ClassINET}
-			var body dnsmessage.ResourceBody = &dnsmessage.AResource{A: addr.As4()}
+			var body dnsmessage.ResourceBody = &dnsmessage.AAAAResource{AAAA: addr.As16()}
+			if addr.Is4() {
+				body = &dnsmessage.AResource{A: addr.As4()}
+			}
 			m.Answers = append(m.Answers, dnsmessage.Resource{Header: h, Body: body})
 		}
 		if data, err := m.Pack(); err == nil {
@@ -133,22 +141,23 @@ func (w *world) serveDNS(conn net.PacketConn) {
 	}
 }
 
-// answer is the next answer to a question; there are none of IPv6.
+// answer is the next answer to a question: of the next addresses of a name, those of one
+// family.
 func (w *world) answer(q dnsmessage.Question) []netip.Addr {
-	if q.Type != dnsmessage.TypeA {
-		return nil
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.asked++
+	if q.Type == dnsmessage.TypeA {
+		w.asked++
+	}
 	answers := w.answers[q.Name.String()]
 	if len(answers) == 0 {
 		return nil
 	}
-	if len(answers) > 1 {
-		w.answers[q.Name.String()] = answers[1:]
-	}
-	return slices.Clone(answers[0])
+	next := min(w.given[q], len(answers)-1)
+	w.given[q]++
+	return slices.DeleteFunc(slices.Clone(answers[next]), func(addr netip.Addr) bool {
+		return q.Type == dnsmessage.TypeA != addr.Is4() || q.Type != dnsmessage.TypeA && q.Type != dnsmessage.TypeAAAA
+	})
 }
 
 func at(texts ...string) []netip.Addr {

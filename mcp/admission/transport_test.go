@@ -41,9 +41,15 @@ func hello(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") }
 func TestRebinding(t *testing.T) {
 	for name, near := range map[string]string{
 		"loopback": "127.0.0.1", "a private network": "10.0.0.7", "a cloud's metadata": "169.254.169.254", "Azure": "168.63.129.16",
+		"loopback of IPv6": "::1", "a private network of IPv6": "fd00::7", "a cloud's metadata of IPv6": "fd00:ec2::254",
+		"loopback within IPv6": "64:ff9b::7f00:1", "metadata within IPv6": "2002:a9fe:a9fe::1", "a mapped one": "::ffff:10.0.0.7",
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, http.HandlerFunc(hello))
+			afar := afar
+			if strings.Contains(near, ":") {
+				afar = afar6
+			}
 			w.knows("example.com", []netip.Addr{afar}, at(near))
 			transport := w.config.Transport(admission.Public)
 			defer transport.CloseIdleConnections()
@@ -64,7 +70,7 @@ func TestRebinding(t *testing.T) {
 			}
 			transport.CloseIdleConnections()
 			_, err := get(t, c, "https://example.com/")
-			if !errors.As(err, new(*admission.Error)) || !strings.Contains(err.Error(), near) {
+			if !errors.As(err, new(*admission.Error)) || !strings.Contains(err.Error(), netip.MustParseAddr(near).Unmap().String()) {
 				t.Errorf("the second time: %v", err)
 			}
 			var op *net.OpError
@@ -91,7 +97,7 @@ func TestMixedAnswers(t *testing.T) {
 		}
 		return conn, err
 	}
-	w.knows("example.com", at("10.0.0.1", afar.String(), "127.0.0.1", "8.8.8.8"))
+	w.knows("example.com", at("10.0.0.1", afar.String(), "::1", "127.0.0.1", "fd00::1", "8.8.8.8", "64:ff9b::a00:1"))
 	if got, err := get(t, w.client(admission.Public), "https://example.com/"); got != "hello" {
 		t.Error(err)
 	}
@@ -141,8 +147,8 @@ func TestRedirects(t *testing.T) {
 	}
 	for text, realm := range addresses {
 		addr := netip.MustParseAddr(text)
-		if !addr.Is4() {
-			continue // the resolver of this world knows none of those
+		if addr.Zone() != "" {
+			continue // which no answer of DNS has
 		}
 		c.CloseIdleConnections() // one that stands, stands where it was admitted
 		w.knows("next.example.com", []netip.Addr{addr})
