@@ -54,7 +54,7 @@ func (p ClientPerson) Approve(ctx context.Context, q permission.Question) (permi
 	if r.Server != "" {
 		from = fmt.Sprintf(" of MCP server %q", r.Server)
 	}
-	message := fmt.Sprintf("%s is about to use the tool %q%s with %s\nAsked because %s.", who, r.Tool, from, tools.Truncate(string(r.Arguments), maxAsked), d.Reason)
+	message := fmt.Sprintf("%s is about to use the tool %q%s with %s\nAsked because %s.", who, r.Tool, from, tools.Truncate(string(r.Arguments), maxAsked), d.Brief())
 	answer, err := elicit(ctx, message, approvalSchema)
 	switch {
 	case errors.Is(err, server.ErrNoClient):

@@ -26,7 +26,7 @@ func stepOfAnswer(ctx context.Context, q permission.Question, get func(context.C
 	r := q.Request
 	return take(ctx, step{
 		kind: journal.Approval, name: r.Tool,
-		request: askedApproval{Tool: r.Tool, Server: r.Server, Arguments: r.Arguments, Reason: q.Decision.Reason},
+		request: askedApproval{Tool: r.Tool, Server: r.Server, Arguments: r.Arguments, Reason: q.Decision.Brief()},
 	}, get)
 }
 

@@ -245,7 +245,7 @@ func (g *Guard) settle(ctx context.Context, def tools.Definition, o *Observation
 		return "", nil
 	case Ask:
 	default:
-		return fmt.Sprintf("The policy denied this call of the tool %q: %s.", o.Request.Tool, d.Reason) + final, nil
+		return fmt.Sprintf("The policy denied this call of the tool %q: %s.", o.Request.Tool, d.Brief()) + final, nil
 	}
 	answer, err := g.answer(ctx, def, o)
 	if err != nil {
@@ -256,9 +256,9 @@ func (g *Guard) settle(ctx context.Context, def tools.Definition, o *Observation
 	case answer.Allow:
 		return "", nil
 	case answer.Unasked:
-		return fmt.Sprintf("The policy denied this call of the tool %q: it needs a person's approval (%s), and %s.", o.Request.Tool, d.Reason, answer.Reason) + final, nil
+		return fmt.Sprintf("The policy denied this call of the tool %q: it needs a person's approval (%s), and %s.", o.Request.Tool, d.Brief(), answer.Reason) + final, nil
 	}
-	text := fmt.Sprintf("A person denied this call of the tool %q, which the policy had asked about (%s).", o.Request.Tool, d.Reason)
+	text := fmt.Sprintf("A person denied this call of the tool %q, which the policy had asked about (%s).", o.Request.Tool, d.Brief())
 	if answer.Reason != "" {
 		text += " Their reason: " + answer.Reason + "."
 	}

@@ -344,3 +344,26 @@ func TestScoped(t *testing.T) {
 		}
 	}
 }
+
+// A model, and a client, is told by which rule, and not where on this machine it stands.
+func TestGuardTellsNoFolders(t *testing.T) {
+	at := func(pattern string) []permission.Rule {
+		return []permission.Rule{{Pattern: pattern, Place: "/home/me/crewhost.yaml:12"}}
+	}
+	no := approver(func(context.Context, permission.Question) (permission.Answer, error) { return permission.Answer{}, nil })
+	p := mustPolicy(t, permission.Config{Deny: at("shell"), Ask: at("write")})
+	for _, who := range []permission.Approver{nil, no} {
+		g := permission.NewGuard(registry(t, echo("shell", ""), echo("write", "")), p, who)
+		g.Observe = func(o permission.Observation) {
+			if !strings.Contains(o.Decision.Reason, "/home/me/crewhost.yaml:12") {
+				t.Errorf("the operator is told %s", o.Decision.Reason)
+			}
+		}
+		for _, tool := range []string{"shell", "write"} {
+			res, err := g.Call(t.Context(), tools.Call{Name: tool})
+			if err != nil || !res.IsError || strings.Contains(text(res), "/home") || !strings.Contains(text(res), "(crewhost.yaml:12)") {
+				t.Errorf("%s: %s, %v", tool, text(res), err)
+			}
+		}
+	}
+}

@@ -104,6 +104,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 )
 
@@ -141,6 +142,14 @@ func (r Rule) String() string {
 		text += " (" + r.Place + ")"
 	}
 	return text
+}
+
+// brief is the rule with its file by its name alone.
+func (r Rule) brief() *Rule {
+	if r.Place != "" {
+		r.Place = filepath.Base(r.Place)
+	}
+	return &r
 }
 
 // Config is what a policy is made of. The zero value asks about everything.
@@ -252,6 +261,15 @@ type Decision struct {
 	Reason string
 }
 
+// Brief is Reason for models and clients, who are told no folder of this machine: it has
+// the files of rules by their names alone, and is the same wherever the files are.
+func (d Decision) Brief() string {
+	if d.Rule == nil {
+		return d.Reason
+	}
+	return decided(d.Verdict, d.Rule.brief()).Reason
+}
+
 // Decide answers r. It looks at nothing but r, the rules and the toolsets.
 func (p *Policy) Decide(r Request) Decision {
 	p = p.orZero()
@@ -291,13 +309,13 @@ func (p *Policy) combine(settings [3]*Rule, own claims) Decision {
 	}
 	ignored := ""
 	if own.allow != nil {
-		ignored = fmt.Sprintf("; allow rule %s counts for nothing, since permissions.crew_grants is off", own.allow)
+		ignored = fmt.Sprintf("; allow rule %s counts for nothing, since permissions.crew_grants is off", own.allow.brief())
 	}
 	switch {
 	case own.remote:
 		return Decision{Verdict: Ask, Reason: fmt.Sprintf("no rule matches, and the tools of MCP servers that agents bring along are asked about%s", ignored)}
 	case own.host && p.fallback == Ask && !p.narrow:
-		return Decision{Verdict: Allow, Reason: fmt.Sprintf("no rule matches, and agent %q has the tool by a toolset (%s)", own.agent, own.place)}
+		return Decision{Verdict: Allow, Reason: fmt.Sprintf("no rule matches, and agent %q has the tool by a toolset (%s)", own.agent, filepath.Base(own.place))}
 	}
 	return Decision{Verdict: p.fallback, Reason: "no rule matches, and the default is " + string(p.fallback) + ignored}
 }
