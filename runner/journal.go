@@ -45,8 +45,10 @@ func (e *ChangedError) Error() string {
 }
 
 // Resume is [Host.Run] of a run that did not come to its end: what it has done is not
-// done again. Where what it depends on has changed, the error is a [*ChangedError].
+// done again. Where what it depends on has changed, the error is a [*ChangedError]. The
+// journal is closed when Resume returns.
 func (h *Host) Resume(ctx context.Context, life Life, c *crew.Crew, inputs crew.Inputs) (*Output, error) {
+	defer func() { _ = life.Log.Close() }() // where the run did not begin; else it is closed
 	life.Log.OnUnknown(h.askAgain)
 	return h.run(ctx, c, inputs, h.cfg.Events, &life)
 }

@@ -76,15 +76,22 @@ func (r *recordings) record(_ context.Context, p config.Profile, _ runner.Creden
 	return replay.NewRecorder(tape, written), nil
 }
 
-func (r *recordings) replay(_ context.Context, p config.Profile, _ runner.Credentials) (llm.Model, error) {
+func (r *recordings) replay(ctx context.Context, p config.Profile, c runner.Credentials) (llm.Model, error) {
+	model, err := r.again(ctx, p, c)
+	if err == nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.replayed = append(r.replayed, model.(*replay.Tape))
+	}
+	return model, err
+}
+
+// again is what was recorded, once more.
+func (r *recordings) again(_ context.Context, p config.Profile, _ runner.Credentials) (llm.Model, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	name := filepath.Base(p.Tape)
-	tape, err := replay.Read(r.tapes[name], name)
-	if err == nil {
-		r.replayed = append(r.replayed, tape)
-	}
-	return tape, err
+	return replay.Read(bytes.NewReader(r.tapes[name].Bytes()), name)
 }
 
 // yes is a person who agrees to everything.

@@ -19,7 +19,8 @@ const (
 	acceptChangesFlag = "accept-changes"
 )
 
-// lastRun stands for the newest run that is not completed.
+// lastRun stands for the newest run, and with --resume for the newest that is not
+// completed.
 const lastRun = "last"
 
 // resumption is a run that --resume names.
@@ -55,7 +56,7 @@ func resumptionOf(ctx *cli.Context, c *console) (*resumption, error) {
 	}
 	id := ctx.String(resumeFlag)
 	if id == lastRun {
-		if id, err = lastOf(dir); err != nil {
+		if id, err = lastUnfinished(dir); err != nil {
 			return nil, err
 		}
 	}
@@ -84,7 +85,8 @@ func journalDir(ctx *cli.Context, c *console, anchor string) (string, error) {
 	return s.settings.Journal.Dir, nil
 }
 
-func lastOf(dir string) (string, error) {
+// lastUnfinished finds the newest run that is not completed, and that nobody is at.
+func lastUnfinished(dir string) (string, error) {
 	runs, err := journal.List(dir)
 	if err != nil {
 		return "", err

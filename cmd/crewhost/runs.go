@@ -143,8 +143,25 @@ type jsonOpen struct {
 	Again bool   `json:"again"` // it is done again when the run is resumed
 }
 
+// runOf is the run that is named, or the newest.
+func runOf(ctx *cli.Context, dir string) (string, error) {
+	id := ctx.Args().First()
+	if id != lastRun {
+		return id, nil
+	}
+	newest, err := journal.Newest(dir)
+	if err == nil && newest == "" {
+		err = usagef("there is no run in %s", dir)
+	}
+	return newest, err
+}
+
 func runsShow(ctx *cli.Context, dir string, out *output) error {
-	d, err := journal.Show(dir, ctx.Args().First())
+	id, err := runOf(ctx, dir)
+	if err != nil {
+		return err
+	}
+	d, err := journal.Show(dir, id)
 	var none *journal.NoRunError
 	switch {
 	case errors.As(err, &none):
@@ -217,7 +234,11 @@ func (o *output) detail(d jsonDetail) error {
 }
 
 func runsExport(ctx *cli.Context, dir string, out *output) error {
-	err := journal.Export(out.out, dir, ctx.Args().First())
+	id, err := runOf(ctx, dir)
+	if err != nil {
+		return err
+	}
+	err = journal.Export(out.out, dir, id)
 	var none *journal.NoRunError
 	if errors.As(err, &none) {
 		return usagef("%v", err)

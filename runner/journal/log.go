@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -51,7 +52,7 @@ type Log struct {
 	fresh bool // the run is in its first life
 
 	syncing sync.Mutex // held while the file is synced
-	synced  int64      // the end of what is on the disk
+	synced  int64      // the end of what is on the disk; 0: not even the file's name
 
 	mu       sync.Mutex
 	state    *state
@@ -81,7 +82,7 @@ func Create(cfg Config, h Header) (_ *Log, err error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Log{cfg: cfg, path: path, lock: lock, fresh: true, state: newState(strings.TrimSuffix(path, extension) + ".index")}
+	l := &Log{cfg: cfg, path: path, lock: lock, fresh: true, state: newState(strings.TrimSuffix(path, extension))}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, l.Close())
@@ -117,7 +118,8 @@ func Open(cfg Config, run string) (_ *Log, err error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Log{cfg: cfg, path: path, lock: lock, state: newState(strings.TrimSuffix(path, extension) + ".index")}
+	removeIndex(strings.TrimSuffix(path, extension))
+	l := &Log{cfg: cfg, path: path, lock: lock, state: newState(strings.TrimSuffix(path, extension))}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, l.Close())
@@ -251,11 +253,12 @@ func (l *Log) Task(t TaskEnd) error { return l.append(&Record{Task: &t}, false) 
 // End notes how the run ended. All is on the disk then.
 func (l *Log) End(e End) error { return l.append(&Record{End: &e}, true) }
 
-// Close closes the journal.
+// Close closes the journal, which others may take then. A second time it does nothing.
 func (l *Log) Close() error {
 	var errs []error
 	if l.file != nil {
 		errs = append(errs, l.file.Close())
+		l.file = nil
 	}
 	errs = append(errs, l.state.table.close(), l.lock.Close())
 	return errors.Join(errs...)
@@ -475,7 +478,11 @@ func (l *Log) sync(upTo int64) error {
 	l.mu.Lock()
 	end := l.end
 	l.mu.Unlock()
-	if err := l.file.Sync(); err != nil {
+	err := l.file.Sync()
+	if err == nil && l.synced == 0 {
+		err = syncFolder(l.cfg.Dir)
+	}
+	if err != nil {
 		err = fmt.Errorf("writing the journal: %w", err)
 		l.mu.Lock()
 		l.err = err
@@ -484,4 +491,18 @@ func (l *Log) sync(upTo int64) error {
 	}
 	l.synced = end
 	return nil
+}
+
+// syncFolder has the names of the files in a folder be on the disk. Where folders can't
+// be synced, the system sees to it, or nobody can.
+func syncFolder(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	err = f.Sync()
+	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EINVAL) || errors.Is(err, os.ErrPermission) {
+		err = nil
+	}
+	return errors.Join(err, f.Close())
 }

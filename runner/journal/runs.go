@@ -69,20 +69,36 @@ func find(dir, run string) (string, error) {
 // List returns the runs of a folder, the newest first. It reads the beginning and the
 // end of each journal. A folder that is missing has none.
 func List(dir string) ([]Run, error) {
-	files, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	files, err := journals(dir)
+	if err != nil {
 		return nil, fmt.Errorf("listing runs: %w", err)
 	}
 	var runs []Run
-	for _, f := range files {
-		id, ok := strings.CutSuffix(f.Name(), extension)
-		if !ok || strings.HasPrefix(id, ".") || f.IsDir() {
-			continue
-		}
-		runs = append(runs, Look(dir, id))
+	for _, f := range slices.Backward(files) {
+		runs = append(runs, Look(dir, strings.TrimSuffix(f.Name(), extension)))
 	}
-	slices.SortFunc(runs, func(a, b Run) int { return cmp.Compare(b.ID, a.ID) })
 	return runs, nil
+}
+
+// Newest returns the id of the newest run of a folder, or "".
+func Newest(dir string) (string, error) {
+	files, err := journals(dir)
+	if err != nil || len(files) == 0 {
+		return "", err
+	}
+	return strings.TrimSuffix(files[len(files)-1].Name(), extension), nil
+}
+
+// journals are the files of a folder that are journals, the oldest first, as their
+// names say. A folder that is missing has none.
+func journals(dir string) ([]fs.DirEntry, error) {
+	files, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return slices.DeleteFunc(files, func(f fs.DirEntry) bool {
+		return !strings.HasSuffix(f.Name(), extension) || strings.HasPrefix(f.Name(), ".") || f.IsDir()
+	}), nil
 }
 
 // Look reads the beginning and the end of a journal.
@@ -275,16 +291,16 @@ func Prune(dir string, keep Keep, now time.Time) ([]string, error) {
 	if keep == (Keep{}) {
 		return nil, nil
 	}
-	files, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	files, err := journals(dir)
+	if err != nil {
 		return nil, fmt.Errorf("removing old runs: %w", err)
 	}
 	var removed []string
 	var errs []error
 	seen := 0
-	for _, f := range slices.Backward(files) { // by name, and so by time
-		id, ok := strings.CutSuffix(f.Name(), extension)
-		if !ok || strings.HasPrefix(id, ".") || !f.Type().IsRegular() {
+	for _, f := range slices.Backward(files) {
+		id := strings.TrimSuffix(f.Name(), extension)
+		if !f.Type().IsRegular() {
 			continue
 		}
 		seen++
@@ -315,9 +331,7 @@ func remove(dir, id string) (bool, error) {
 		return false, err
 	}
 	defer func() { _ = lock.Close() }()
-	indexes, _ := filepath.Glob(base + ".index-*") // of runs that were killed
-	for _, path := range append(indexes, base+lockExtension) {
-		_ = os.Remove(path)
-	}
+	removeIndex(base) // of a run that was killed
+	_ = os.Remove(base + lockExtension)
 	return true, os.Remove(base + extension)
 }

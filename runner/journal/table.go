@@ -66,6 +66,16 @@ func (t *table) get(key id) (entry, error) {
 	return entry{}, nil
 }
 
+// indexPath is the nth file of a table: it takes the place of the last but one.
+func indexPath(path string, nth int) string { return fmt.Sprintf("%s.index-%d", path, nth%2) }
+
+// removeIndex removes what a table left behind whose program was killed.
+func removeIndex(path string) {
+	for nth := range 2 {
+		_ = os.Remove(indexPath(path, nth))
+	}
+}
+
 // put sets the entry of an id, which is not zero.
 func (t *table) put(key id, e entry) error {
 	t.held[key] = e
@@ -96,7 +106,7 @@ func (t *table) flush() error {
 
 func (t *table) create(slots int64) error {
 	t.files++
-	f, err := os.OpenFile(fmt.Sprintf("%s-%d", t.path, t.files), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	f, err := os.OpenFile(indexPath(t.path, t.files), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return fmt.Errorf("making the index of the journal: %w", err)
 	}

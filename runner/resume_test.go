@@ -1,0 +1,177 @@
+package runner_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"crewhost/config"
+	"crewhost/crew"
+	"crewhost/mcp/mcptest"
+	"crewhost/runner"
+	"crewhost/runner/journal"
+	"crewhost/tools/permission"
+)
+
+// errPower is what ends a life of a run in these tests.
+var errPower = errors.New("the power is gone")
+
+// cutAt writes the first lines of a journal, then none.
+func cutAt(lines int64) func(*os.File, []byte) error {
+	var n atomic.Int64
+	return func(f *os.File, line []byte) error {
+		if n.Add(1) > lines {
+			return errPower
+		}
+		_, err := f.Write(line)
+		return err
+	}
+}
+
+// mortal is a crew in a folder of its own, of which each life is a host of its own.
+type mortal struct {
+	t     *testing.T
+	dir   string
+	state string
+	// change changes the settings of a life, or of all.
+	change func(*runner.Config)
+}
+
+// mortalOf copies the crew of a folder.
+func mortalOf(t *testing.T, dir string) *mortal {
+	t.Helper()
+	m := &mortal{t: t, dir: filepath.Join(t.TempDir(), filepath.Base(dir)), state: t.TempDir()}
+	if err := os.CopyFS(m.dir, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	for _, left := range []string{"out", "memory"} { // by somebody's own run
+		if err := os.RemoveAll(filepath.Join(m.dir, left)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return m
+}
+
+func (m *mortal) runs() string { return filepath.Join(m.state, "crewhost", "runs") }
+
+// live is one life of the run: the first one, or the next of what there is. Of its
+// journal so many lines are written; -1 is all.
+func (m *mortal) live(lines int64, change ...func(*runner.Config)) (*runner.Output, error) {
+	m.t.Helper()
+	settings, err := config.Load(config.Source{CrewDir: m.dir, UserStateDir: m.state})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	c, loadErr := crew.Load(m.dir)
+	cfg := runner.Config{
+		Settings: settings, Asker: yes{}, Crews: []*crew.Crew{c}, Environ: []string{"PATH=" + os.Getenv("PATH")},
+		Approver: approverFunc(func(permission.Request) permission.Answer { return permission.Answer{Allow: true} }),
+	}
+	if lines >= 0 {
+		cfg.WriteJournal = cutAt(lines)
+	}
+	if m.change != nil {
+		m.change(&cfg)
+	}
+	for _, f := range change {
+		f(&cfg)
+	}
+	host, err := runner.Open(m.t.Context(), cfg)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	defer func() {
+		if err := host.Close(); err != nil {
+			m.t.Error(err)
+		}
+	}()
+	if v := host.Judge(c, loadErr, nil); len(v.Issues) > 0 {
+		m.t.Fatal(v.Issues)
+	}
+	known, err := journal.List(m.runs())
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	if len(known) == 0 {
+		return host.Run(m.t.Context(), c, nil)
+	}
+	log, err := journal.Open(journal.Config{Dir: m.runs(), Write: cfg.WriteJournal}, known[0].ID)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return host.Resume(m.t.Context(), runner.Life{Log: log}, c, nil)
+}
+
+// accountOf is what is to be the same, however many lives a run had.
+func accountOf(out *runner.Output, err error) []string {
+	all := []string{fmt.Sprintf("failure: %v", err)}
+	if out == nil {
+		return all
+	}
+	for _, t := range out.Tasks {
+		all = append(all, fmt.Sprintf("%s %s %q, %d attempts, %d turns, %d calls, %+v, %s", t.Task, t.State, t.Text, t.Attempts, t.Turns, t.ToolCalls, t.Usage, t.File))
+	}
+	return append(all, fmt.Sprintf("final: %s", out.Final), fmt.Sprintf("usage: %+v", out.Usage), fmt.Sprintf("asked: %+v", out.Asked), fmt.Sprintf("cost: %+v", out.Cost))
+}
+
+// A run of any process that is cut short, and cut short again, comes out as one that
+// went through: its outputs, its tokens and its costs are the same.
+func TestEveryProcessIsResumed(t *testing.T) {
+	mcptest.WithNotes(t)
+	for _, name := range []string{
+		"code-review",           // hierarchical
+		"financial-reports",     // parallel
+		"incident-triage",       // autonomous
+		"release-notes",         // graph
+		"translation-consensus", // consensual
+		"codebase-docs",         // coworkers
+		"handbook-answers",      // documents
+		"regular-guests",        // a memory
+		"contract-review",       // sequential
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join("..", "testdata", "crews", name)
+			// A tape answers each question once, and a host that died has asked some: what
+			// the first run asks is recorded, and answered by what is asked alone.
+			var recorded recordings
+			whole := mortalOf(t, dir)
+			want := accountOf(whole.live(-1, func(c *runner.Config) { c.Models = recorded.record }))
+			runs, err := journal.List(whole.runs())
+			if err != nil || len(runs) != 1 {
+				t.Fatal(runs, err)
+			}
+			data, err := os.ReadFile(runs[0].Path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines := int64(strings.Count(string(data), "\n"))
+			for at := int64(1); at < lines; at += max(1, lines/8) {
+				m := mortalOf(t, dir)
+				if name != "regular-guests" { // what is remembered says when that was, to the minute
+					m.change = func(c *runner.Config) { c.Models = recorded.again }
+				}
+				if _, err := m.live(at); !errors.Is(err, errPower) {
+					t.Fatalf("after line %d of %d the run went on: %v", at, lines, err)
+				}
+				if at+3 < lines {
+					if _, err := m.live(3); err != nil && !errors.Is(err, errPower) {
+						t.Errorf("cut short after line %d of %d: the second life: %v", at, lines, err)
+						continue
+					}
+				}
+				if state, _ := journal.List(m.runs()); state[0].State == journal.Completed {
+					continue // three lines were enough
+				}
+				if diff := cmp.Diff(want, accountOf(m.live(-1))); diff != "" {
+					t.Errorf("cut short after line %d of %d:\n%s", at, lines, diff)
+				}
+			}
+		})
+	}
+}
