@@ -400,6 +400,9 @@ func replayDiff(ctx *cli.Context, out *output) error {
 			if err := out.text("%s\n", still(difference(d))); err != nil {
 				return err
 			}
+			if d.Kind == journal.Model && (d.About == tape.AboutMissing || d.About == tape.AboutAdded) {
+				continue // a whole request, which hides the differences beside it
+			}
 			for line := range strings.SplitSeq(d.Diff, "\n") {
 				if err := out.text("  %s\n", still(line)); err != nil {
 					return err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"crewhost/runner/journal"
@@ -38,7 +39,8 @@ const (
 
 // Compare returns in what two tapes differ: what there was, what was asked, and what
 // came of it, step by step in the work of each agent, whatever was done beside. Times
-// do not count, nor do ids; nor do events, which follow from the rest.
+// do not count, when a file was changed neither, nor do ids; nor do events, which follow
+// from the rest.
 func Compare(a, b *Tape) []Difference {
 	c := &comparison{a: a, b: b}
 	c.whole(AboutHost, 0, 0, a.Host, b.Host)
@@ -88,7 +90,7 @@ func endOf(t *Tape) json.RawMessage {
 
 // whole compares what there is one of.
 func (c *comparison) whole(about string, lineA, lineB int, a, b json.RawMessage) {
-	one, other := timeless(a), timeless(b)
+	one, other := timeless(a, took), timeless(b, took)
 	if bytes.Equal(one, other) {
 		return
 	}
@@ -104,8 +106,14 @@ func at(t *Tape, line int) string {
 	return fmt.Sprintf("%s:%d", t.Name, line)
 }
 
-// timeless is canonical JSON without how long things took.
-func timeless(raw json.RawMessage) json.RawMessage {
+// took and changed are the members that hold times: how long things took, and in what
+// came of looking at a file also when it was changed (a process.Stamp). A tool's own
+// member of that name is its answer, and counts.
+func took(name string) bool    { return name == "tookNs" || name == "tookMs" }
+func changed(name string) bool { return name == "Modified" || took(name) }
+
+// timeless is canonical JSON without the members that hold times.
+func timeless(raw json.RawMessage, isTime func(name string) bool) json.RawMessage {
 	if len(raw) == 0 {
 		return nil
 	}
@@ -119,8 +127,7 @@ func timeless(raw json.RawMessage) json.RawMessage {
 	strip = func(v any) {
 		switch v := v.(type) {
 		case map[string]any:
-			delete(v, "tookNs")
-			delete(v, "tookMs")
+			maps.DeleteFunc(v, func(name string, _ any) bool { return isTime(name) })
 			for _, inner := range v {
 				strip(inner)
 			}
@@ -180,7 +187,11 @@ func (c *comparison) scope(scope journal.Scope, a, b []*record) {
 		if i == len(a) {
 			return
 		}
-		one, other := timeless(cameOf(a[i])), timeless(cameOf(b[j]))
+		isTime := took
+		if a[i].Kind == journal.File {
+			isTime = changed
+		}
+		one, other := timeless(cameOf(a[i]), isTime), timeless(cameOf(b[j]), isTime)
 		if !bytes.Equal(one, other) {
 			c.add(AboutOutcome, scope, a[i], b[j], replay.Difference(at(c.a, a[i].line), string(one), at(c.b, b[j].line), string(other)))
 		}
