@@ -24,6 +24,7 @@ type sent struct {
 // add notes a request until it is answered or its context ends.
 func (c *calls) add(ctx context.Context, req *jsonrpc.Request) {
 	s := &sent{method: req.Method, ex: exchangeOf(ctx)}
+	s.ex.asks(req.ID)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.sent == nil {

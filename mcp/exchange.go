@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -26,6 +27,7 @@ type exchange struct {
 	done chan struct{}
 
 	mu      sync.Mutex
+	id      jsonrpc.ID // of the request, once it is sent
 	result  json.RawMessage
 	refusal *jsonrpc.Error
 	fault   *fault
@@ -43,6 +45,26 @@ func withExchange(ctx context.Context) (context.Context, *exchange) {
 func exchangeOf(ctx context.Context) *exchange {
 	ex, _ := ctx.Value(exchangeKey{}).(*exchange)
 	return ex
+}
+
+// asks notes the request as it is sent. A nil exchange notes nothing.
+func (ex *exchange) asks(id jsonrpc.ID) {
+	if ex == nil {
+		return
+	}
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	ex.id = id
+}
+
+// asked is the id of the request, or empty where none was sent.
+func (ex *exchange) asked() string {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	if !ex.id.IsValid() {
+		return ""
+	}
+	return fmt.Sprint(ex.id.Raw())
 }
 
 // answered notes an answer. A nil exchange notes nothing.

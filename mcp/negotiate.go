@@ -111,6 +111,7 @@ func (p *probing) connect(ctx context.Context, version string) (*sdk.ClientSessi
 		ProgressNotificationHandler: p.session.progressed,
 	})
 	client.AddReceivingMiddleware(p.session.serve)
+	client.AddSendingMiddleware(p.told) // the first that is added is the next to the wire
 	client.AddSendingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
 		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 			switch method {

@@ -37,6 +37,17 @@ func (s *spoken) set(version string) {
 	s.turn++
 }
 
+// version is the version that is spoken on the connection.
+func (c *connection) version() string {
+	if version, _ := c.spoken.get(); version != "" {
+		return version
+	}
+	if agreed := c.client.InitializeResult(); agreed != nil {
+		return agreed.ProtocolVersion
+	}
+	return ""
+}
+
 // era is the era that is spoken on the connection.
 func (c *connection) era() Era {
 	version, _ := c.spoken.get()

@@ -62,6 +62,10 @@ type Options struct {
 	// and call at most; what comes quicker is left out. It must return at once:
 	// the server's messages wait for it.
 	OnProgress func(Progress)
+	// OnRequest, if set, is told of each request to a server as it goes out, and what
+	// it returns of how that ended; notifications and subscriptions are none. It is
+	// called by whoever asks, in the context of that, and must return at once.
+	OnRequest func(ctx context.Context, a Asked) (ended func(Answered))
 	// OnOffers, if set, is called where the resources or the prompts of a server may
 	// have changed. It must return at once: the server's messages wait for it. Servers
 	// of the modern era tell of that only where it is set.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"crewhost/config"
 	"crewhost/tools"
 )
 
@@ -11,6 +12,9 @@ import (
 type StateChange struct {
 	Server   string
 	From, To State
+	// Transport and Protocol are how the server is spoken to, or was until now.
+	Transport config.Transport
+	Protocol  string
 	// Err is why it failed or faulted, a *tools.Error.
 	Err error
 }
@@ -60,7 +64,10 @@ func (s *session) move(to State, err error) {
 	close(s.moved)
 	s.moved = make(chan struct{})
 	if from != to {
-		s.changes.add(StateChange{Server: s.server.Name, From: from, To: to, Err: err})
+		s.changes.add(StateChange{
+			Server: s.server.Name, From: from, To: to, Err: err,
+			Transport: s.server.Transport, Protocol: s.report.Protocol,
+		})
 	}
 }
 

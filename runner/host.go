@@ -197,7 +197,7 @@ func Open(ctx context.Context, cfg Config) (_ *Host, err error) {
 	if err := h.cue(settings); err != nil {
 		return nil, err
 	}
-	told := &teller{events: cfg.Events, began: time.Now()}
+	told, connected := &teller{events: cfg.Events, began: time.Now()}, &connections{host: h}
 	if err := apartFrom(settings, cfg.Listen); err != nil {
 		return nil, err
 	}
@@ -217,7 +217,7 @@ func Open(ctx context.Context, cfg Config) (_ *Host, err error) {
 				cfg.OnServer(r)
 			}
 		},
-		OnChange: (&connections{host: h}).change(ctx, told.change), OnOffers: h.onOffers(),
+		OnChange: connected.change(ctx, told.change), OnRequest: connected.request(), OnOffers: h.onOffers(),
 		Respondent: cfg.Respondent, Sampler: sampler{h}, Roots: rootsOf(mounts),
 	})
 	var required *mcp.RequiredError

@@ -131,6 +131,9 @@ func (h *Host) doRun(ctx context.Context, c *crew.Crew, inputs crew.Inputs, guar
 		Known: func(ctx context.Context, a *crew.Agent, t *crew.Task) []agent.Section {
 			return sectionsOf(mind.sections(ctx, process.TaskInput{Agent: a, Task: t}))
 		},
+		Handing: func(ctx context.Context, a *crew.Agent, t *crew.Task) (context.Context, func(error)) {
+			return h.cfg.Telemetry.Agent(ctx, a.Key, t.Key)
+		},
 		Events: events, Logger: h.log, Stream: h.cfg.Stream,
 	})
 	if err != nil {

@@ -76,7 +76,7 @@ func (h *Host) Surface(ctx context.Context, cfg ServeConfig) (*Surface, error) {
 		Budgets:      budgetsOf(h.cfg.Settings.MCP.Serving), Logger: h.log,
 	}
 	if to := h.cfg.Telemetry; to != nil {
-		config.Calling = to.Served
+		config.Calling, config.Session = to.Served, to.ServedSession
 	}
 	if len(cfg.Served.Resources) > 0 {
 		config.Resources = (&passedResources{host: h, offers: cfg.Served.Resources}).passed()

@@ -90,12 +90,24 @@ func (t tracedTasks) Ask(ctx context.Context, in process.Question) (process.Answ
 	return answer, err
 }
 
-// connections tells how long servers were connected.
+// connections tells how long servers were connected, and what they were asked.
 type connections struct {
 	host *Host
 
 	mu    sync.Mutex
 	since map[string]time.Time
+}
+
+// request has requests to servers be told of, or nil where nobody is.
+func (c *connections) request() func(context.Context, mcp.Asked) func(mcp.Answered) {
+	to := c.host.cfg.Telemetry
+	if to == nil {
+		return nil
+	}
+	return func(ctx context.Context, a mcp.Asked) func(mcp.Answered) {
+		ended := to.Request(ctx, telemetry.Call{Server: a.Server, Protocol: a.Protocol, Remote: a.Transport.Remote()}, a.Method)
+		return func(answer mcp.Answered) { ended(answer.ID, answer.Code, answer.Err) }
+	}
 }
 
 // change notes a change of a server's state, and tells it on.
@@ -117,7 +129,8 @@ func (c *connections) change(ctx context.Context, on func(mcp.StateChange)) func
 		}
 		c.mu.Unlock()
 		if connected {
-			to.Connected(ctx, telemetry.Call{Server: change.Server}, time.Since(began), change.Err)
+			call := telemetry.Call{Server: change.Server, Protocol: change.Protocol, Remote: change.Transport.Remote()}
+			to.Connected(ctx, call, time.Since(began), change.Err)
 		}
 	}
 }

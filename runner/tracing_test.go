@@ -2,11 +2,13 @@ package runner_test
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/otel/attribute"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -117,7 +119,7 @@ permissions: { default: allow }
 				t.Fatal("the call failed")
 			}
 			out, in := outerSpans.GetSpans(), innerSpans.GetSpans()
-			if got := tree(out, "network.transport"); got != "execute_tool echo (internal) tcp\n" {
+			if got := tree(out, "network.transport", "jsonrpc.request.id"); !regexp.MustCompile(`^execute_tool echo \(internal\) tcp \d+\n$`).MatchString(got) {
 				t.Errorf("outer:\n%s", got)
 			}
 			if got := tree(in, "mcp.protocol.version", "network.transport"); !strings.HasPrefix(got, "tools/call echo (server) 202") || !strings.Contains(got, "\n  execute_tool echo (internal) 202") {
@@ -142,34 +144,123 @@ permissions: { default: allow }
 	}
 }
 
-// How long calls took and servers were connected is measured, also of those that are
-// closed with the host.
-func TestMetricsOfARun(t *testing.T) {
-	reader := sdkmetric.NewManualReader()
-	to, _ := telemetry.Open(t.Context(), telemetry.Config{Reader: reader})
-	r := open(t, map[string]string{"crewhost.yaml": echoServer}, func(c *runner.Config) { c.Telemetry = to })
-	if _, failed := said(t, r.host, "echo", `{"id":1}`); failed {
-		t.Fatal("the call failed")
-	}
-	if err := r.host.Close(); err != nil {
+// Work that an agent hands to a coworker is a span of that one, within the call.
+func TestSpansOfCoworkers(t *testing.T) {
+	spans, tell := told(t)
+	r := open(t, map[string]string{
+		"crewhost.yaml": "llm: { provider: openai, model: gpt-5 }\n",
+		"crew.yaml": `
+name: Harbour
+goal: Answer ships
+agents: { clerk: { goal: Answer }, pilot: { goal: Find the way } }
+tasks: { reply: { description: Answer the ship., expectedOutput: An hour, agent: clerk } }
+`,
+	}, tell, with(modelFunc(func(req llm.Request) *llm.Response {
+		if strings.HasPrefix(req.System, "You are clerk.") && len(req.Messages) == 1 {
+			return calls(llm.ToolCall{ID: "c1", Name: "ask_question_to_coworker", Arguments: `{"question":"When?","coworker_role":"pilot"}`})
+		}
+		return answer("At two.")
+	})))
+	if _, err := r.host.Run(t.Context(), r.crew(nil), nil); err != nil {
 		t.Fatal(err)
 	}
+	want := `invoke_workflow Harbour (internal)
+  invoke_agent clerk (internal) reply
+    chat gpt-5 (client)
+    execute_tool ask_question_to_coworker (internal)
+      invoke_agent pilot (internal) reply
+        chat gpt-5 (client)
+    chat gpt-5 (client)
+`
+	if diff := cmp.Diff(want, tree(spans.GetSpans(), "crewhost.task")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// measuredOfMCP are the points of the MCP metrics, a line each: the metric, and the
+// attributes named.
+func measuredOfMCP(t *testing.T, reader *sdkmetric.ManualReader, keys ...attribute.Key) []string {
+	t.Helper()
 	var all metricdata.ResourceMetrics
 	if err := reader.Collect(t.Context(), &all); err != nil {
 		t.Fatal(err)
 	}
-	var names []string
+	var lines []string
 	for _, scope := range all.ScopeMetrics {
 		for _, m := range scope.Metrics {
-			names = append(names, m.Name)
+			points, ok := m.Data.(metricdata.Histogram[float64])
+			if !ok || !strings.HasPrefix(m.Name, "mcp.") {
+				continue
+			}
+			for _, p := range points.DataPoints {
+				line := m.Name
+				for _, key := range keys {
+					if v, ok := p.Attributes.Value(key); ok {
+						line += " " + v.String()
+					}
+				}
+				lines = append(lines, line)
+			}
 		}
 	}
-	slices.Sort(names)
-	if want := []string{"mcp.client.operation.duration", "mcp.client.session.duration"}; !slices.Equal(names, want) {
-		t.Errorf("%q, want %q", names, want)
-	}
-	if err := to.Close(t.Context()); err != nil {
-		t.Error(err)
+	slices.Sort(lines)
+	return lines
+}
+
+// What servers were asked and how long they were connected is measured, as they are
+// really spoken to, also of those that are closed with the host; and so are the sessions
+// of clients.
+func TestMetricsOfMCP(t *testing.T) {
+	for _, era := range eras {
+		t.Run(era, func(t *testing.T) {
+			innerReader, outerReader := sdkmetric.NewManualReader(), sdkmetric.NewManualReader()
+			var all []*telemetry.Telemetry
+			tell := func(reader sdkmetric.Reader) func(*runner.Config) {
+				to, _ := telemetry.Open(t.Context(), telemetry.Config{Reader: reader})
+				all = append(all, to)
+				return func(c *runner.Config) { c.Telemetry = to }
+			}
+			t.Run("call", func(t *testing.T) { // its end closes all
+				inner := open(t, map[string]string{"crewhost.yaml": `
+mcp:
+  servers: { standard: { command: "${SERVER}", args: [mcptest-server, standard, -tools, echo] } }
+  served: { demo: { tools: ["mcp__standard__*"] } }
+permissions: { default: allow }
+`}, tell(innerReader))
+				outer := behind(t, inner.listen(t), era, tell(outerReader))
+				if _, failed := said(t, outer, "echo", `{"id":1}`); failed {
+					t.Fatal("the call failed")
+				}
+			})
+			version, hello := "2025-11-25", "initialize"
+			if era == "modern" {
+				version, hello = "2026-07-28", "server/discover"
+			}
+			keys := []attribute.Key{"mcp.method.name", "network.transport", "mcp.protocol.version", "error.type"}
+			got := measuredOfMCP(t, outerReader, keys...)
+			for _, want := range []string{
+				"mcp.client.operation.duration " + hello + " tcp",
+				"mcp.client.operation.duration tools/list tcp " + version,
+				"mcp.client.operation.duration tools/call tcp " + version,
+				"mcp.client.session.duration tcp " + version,
+			} {
+				if !slices.Contains(got, want) {
+					t.Errorf("no %q in %q", want, got)
+				}
+			}
+			got = measuredOfMCP(t, innerReader, keys...)
+			if want := "mcp.server.session.duration tcp"; slices.Contains(got, want) != (era == "legacy") {
+				t.Errorf("%q in %q", want, got)
+			}
+			if !slices.ContainsFunc(got, func(line string) bool { return strings.HasPrefix(line, "mcp.client.session.duration pipe 202") }) {
+				t.Errorf("no session through pipes in %q", got)
+			}
+			for _, to := range all {
+				if err := to.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
 	}
 }
 

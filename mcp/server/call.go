@@ -82,6 +82,14 @@ func (s *Server) calling(ctx context.Context, x exchange, tool string) (context.
 	return s.cfg.Calling(ctx, tool, x.version)
 }
 
+// session has the beginning of a session be told, and returns what tells its end.
+func (s *Server) session(ctx context.Context, remote bool) (ended func()) {
+	if s.cfg.Session == nil {
+		return func() {}
+	}
+	return s.cfg.Session(ctx, remote)
+}
+
 // onward is the context for what is asked of others on behalf of a request. It counts
 // the hosts that the request came through, and there is none where these are too many.
 // It is in the trace of the request.

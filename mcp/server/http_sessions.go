@@ -37,6 +37,7 @@ type httpSession struct {
 	owner  identity
 	cancel context.CancelCauseFunc // its calls
 	sdk    *mcp.ServerSession
+	ended  func() // tells that it has
 
 	// The mutex of the sessions is theirs.
 	users int // requests and streams
@@ -106,7 +107,7 @@ func (s *sessions) opened(one *httpSession) (done func()) {
 	s.opening--
 	if s.closed {
 		one.cancel(errSessionEnded)
-		return func() { _ = one.sdk.Close() }
+		return func() { _ = one.sdk.Close(); one.ended() }
 	}
 	one.users, one.since = 1, time.Now()
 	one.timer = time.AfterFunc(s.idle, func() { s.expire(one) })
@@ -151,6 +152,7 @@ func (s *sessions) removeLocked(one *httpSession) {
 	s.leaving++
 	s.ending.Go(func() {
 		_ = one.sdk.Close()
+		one.ended()
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.leaving--; s.leaving == 0 && s.closed {

@@ -410,7 +410,7 @@ func (x *visit) open(ctx context.Context) {
 		id := header.Get(headerSession)
 		for sdk := range x.server.sdk.Sessions() {
 			if id != "" && sdk.ID() == id {
-				one = &httpSession{id: id, owner: x.who, cancel: cancel, sdk: sdk}
+				one = &httpSession{id: id, owner: x.who, cancel: cancel, sdk: sdk, ended: x.server.session(ctx, true)}
 				done = x.sessions.opened(one)
 				return
 			}

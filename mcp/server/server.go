@@ -105,6 +105,11 @@ type Config struct {
 	// made in the context that it returns, and done told how it ended.
 	Calling func(ctx context.Context, tool, protocol string) (_ context.Context, done func(tools.Result, error))
 
+	// Session, where set, is told of each session as it begins, and what it returns
+	// when that has ended. One on stdio lasts as long as its stream; over HTTP there are
+	// those of the legacy era alone.
+	Session func(ctx context.Context, remote bool) (ended func())
+
 	Budgets Budgets
 	Logger  *slog.Logger // nil: discard
 }

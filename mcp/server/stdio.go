@@ -21,6 +21,7 @@ import (
 // A Read or Write that is stuck when all is over can only be ended by closing: in
 // and out are closed then, if they can be, and are left alone otherwise.
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
+	defer s.session(ctx, false)()
 	st := newStream(ctx, s, out)
 	read := make(chan error, 1)
 	var reading sync.WaitGroup

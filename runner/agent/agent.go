@@ -92,6 +92,10 @@ type Config struct {
 	// caller who says in [Input]. A nil Known returns none.
 	Known func(ctx context.Context, a *crew.Agent, t *crew.Task) []Section
 
+	// Handing is told of work that one agent hands to another, as it begins: the work is
+	// done in the context that it returns, and ended told how it ended. Nil: nobody is.
+	Handing func(ctx context.Context, a *crew.Agent, t *crew.Task) (_ context.Context, ended func(error))
+
 	Events *event.Stream // nil: dropped
 	Logger *slog.Logger  // nil: discard
 	Stream bool          // answers are asked for as streams and told as model.delta events
@@ -167,6 +171,7 @@ type Loop struct {
 	definitions func() []tools.Definition
 	forms       func(llm.ResponseFormat) (func(string) (string, error), error)
 	known       func(context.Context, *crew.Agent, *crew.Task) []Section
+	handing     func(context.Context, *crew.Agent, *crew.Task) (context.Context, func(error))
 	events      *event.Stream
 	log         *slog.Logger
 	stream      bool
@@ -192,7 +197,7 @@ func New(cfg Config) (*Loop, error) {
 		cfg.Definitions = func() []tools.Definition { return nil }
 	}
 	return &Loop{
-		models: cfg.Models, toolbox: cfg.Toolbox, definitions: cfg.Definitions, forms: cfg.Forms, known: cfg.Known,
+		models: cfg.Models, toolbox: cfg.Toolbox, definitions: cfg.Definitions, forms: cfg.Forms, known: cfg.Known, handing: cfg.Handing,
 		events: cfg.Events, log: cfg.Logger, stream: cfg.Stream,
 		limits:   cfg.Limits.withDefaults(),
 		limiters: make(map[any]*rate.Limiter),

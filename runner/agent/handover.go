@@ -36,7 +36,12 @@ func (h *handover) do(ctx context.Context, r *run) {
 	if r.known != nil {
 		h.in.Sections = append(h.in.Sections, r.known(ctx, h.to, h.in.Task)...)
 	}
+	ended := func(error) {}
+	if r.handing != nil {
+		ctx, ended = r.handing(ctx, h.to, h.in.Task)
+	}
 	h.out, h.err = r.Run(ctx, h.in)
+	ended(h.err)
 	if h.out.Turns > 0 && !h.out.Usage.Measured {
 		r.unmeasured.Store(true)
 	}

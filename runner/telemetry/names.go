@@ -24,7 +24,9 @@ const (
 
 	attrMethod    = attribute.Key("mcp.method.name")
 	attrProtocol  = attribute.Key("mcp.protocol.version")
-	attrTransport = attribute.Key("network.transport") // pipe or tcp
+	attrRequest   = attribute.Key("jsonrpc.request.id")
+	attrCode      = attribute.Key("rpc.response.status_code") // of a JSON-RPC error
+	attrTransport = attribute.Key("network.transport")        // pipe or tcp
 
 	attrService        = attribute.Key("service.name")
 	attrServiceVersion = attribute.Key("service.version")
@@ -66,6 +68,7 @@ const (
 	metricClient        = "mcp.client.operation.duration"
 	metricClientSession = "mcp.client.session.duration"
 	metricServer        = "mcp.server.operation.duration"
+	metricServerSession = "mcp.server.session.duration"
 )
 
 // The bounds of the histograms that the conventions advise.

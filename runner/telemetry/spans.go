@@ -82,7 +82,7 @@ func (t *Telemetry) Tool(ctx context.Context, c Call) (_ context.Context, end fu
 	if c.ID != "" {
 		attrs = append(attrs, attrToolCall.String(c.ID))
 	}
-	of := c.mcp()
+	of := c.mcp(methodCallTool)
 	attrs = append(attrs, of...)
 	if t.content {
 		attrs = append(attrs, attrArguments.String(t.redact(string(c.Arguments))))
@@ -97,20 +97,59 @@ func (t *Telemetry) Tool(ctx context.Context, c Call) (_ context.Context, end fu
 	}
 }
 
-// mcp are the attributes of a call that goes to a server.
-func (c Call) mcp() []attribute.KeyValue {
+// mcp are the attributes of a request that goes to a server, or of the connection with
+// it where there is no method.
+func (c Call) mcp(method string) []attribute.KeyValue {
 	if c.Server == "" {
 		return nil
 	}
-	transport := "pipe"
-	if c.Remote {
-		transport = "tcp"
+	attrs := []attribute.KeyValue{transportOf(c.Remote), attrServer.String(c.Server)}
+	if method != "" {
+		attrs = append(attrs, attrMethod.String(method))
 	}
-	attrs := []attribute.KeyValue{attrMethod.String(methodCallTool), attrTransport.String(transport), attrServer.String(c.Server)}
 	if c.Protocol != "" {
 		attrs = append(attrs, attrProtocol.String(c.Protocol))
 	}
 	return attrs
+}
+
+func transportOf(remote bool) attribute.KeyValue {
+	if remote {
+		return attrTransport.String("tcp")
+	}
+	return attrTransport.String("pipe")
+}
+
+// Request is told of a request that goes to a server, and returns what is told how it
+// ended: the id that it had, the code of the error that the server answered with, and
+// why there is no result. A call of a tool is measured with its span, which gets the id;
+// all other requests are measured here.
+func (t *Telemetry) Request(ctx context.Context, c Call, method string) (ended func(id string, code int, err error)) {
+	if t == nil {
+		return func(string, int, error) {}
+	}
+	began := time.Now()
+	return func(id string, code int, err error) {
+		if method == methodCallTool {
+			span := trace.SpanFromContext(ctx)
+			if id != "" {
+				span.SetAttributes(attrRequest.String(id))
+			}
+			if code != 0 {
+				span.SetAttributes(attrCode.String(strconv.Itoa(code)))
+			}
+			return
+		}
+		attrs, kind := c.mcp(method), ""
+		switch {
+		case code != 0:
+			kind = strconv.Itoa(code)
+			attrs = append(attrs, attrCode.String(kind))
+		case err != nil:
+			kind = kindOf(err)
+		}
+		record(ctx, t.client, began, kind, attrs)
+	}
 }
 
 // Served begins the span of a call that an MCP client makes of this host: tools/call
@@ -135,11 +174,21 @@ func (t *Telemetry) Connected(ctx context.Context, c Call, took time.Duration, e
 	if t == nil {
 		return
 	}
-	attrs := slices.DeleteFunc(c.mcp(), func(a attribute.KeyValue) bool { return a.Key == attrMethod })
+	attrs := c.mcp("")
 	if err != nil {
 		attrs = append(attrs, attrErrorType.String(kindOf(err)))
 	}
 	t.clientSession.Record(ctx, took.Seconds(), metric.WithAttributes(attrs...))
+}
+
+// ServedSession is told that a session with an MCP client of this host begins, and
+// returns what is told of its end.
+func (t *Telemetry) ServedSession(ctx context.Context, remote bool) (ended func()) {
+	if t == nil {
+		return func() {}
+	}
+	began := time.Now()
+	return func() { record(ctx, t.serverSession, began, "", []attribute.KeyValue{transportOf(remote)}) }
 }
 
 // Model is m with a span for each answer: chat and the model's name. Where t is off it

@@ -52,8 +52,8 @@ type Telemetry struct {
 	metrics *sdkmetric.MeterProvider
 	senders []*sender
 
-	model, client, clientSession, server metric.Float64Histogram
-	tokens                               metric.Int64Histogram
+	model, client, clientSession, server, serverSession metric.Float64Histogram
+	tokens                                              metric.Int64Histogram
 
 	mu   sync.Mutex
 	runs []trace.SpanContext // that are under way
@@ -197,9 +197,10 @@ func (t *Telemetry) instruments(version string) error {
 		return h
 	}
 	t.model = seconds(metricModel, "How long models took to answer", boundsOfModels())
-	t.client = seconds(metricClient, "How long calls of MCP servers took", boundsOfMCP())
+	t.client = seconds(metricClient, "How long requests to MCP servers took", boundsOfMCP())
 	t.clientSession = seconds(metricClientSession, "How long MCP servers were connected", boundsOfMCP())
 	t.server = seconds(metricServer, "How long calls by MCP clients took", boundsOfMCP())
+	t.serverSession = seconds(metricServerSession, "How long MCP clients were connected", boundsOfMCP())
 	tokens, err := meter.Int64Histogram(metricTokens, metric.WithUnit("{token}"), metric.WithDescription("Tokens of an answer"),
 		metric.WithExplicitBucketBoundaries(boundsOfTokens()...))
 	t.tokens = tokens
