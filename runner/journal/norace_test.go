@@ -2,5 +2,5 @@
 
 package journal_test
 
-// many are the records of a long run.
-const many = 1_000_000
+// few and many are the records of a long run, and of a longer one.
+const few, many = 100_000, 1_000_000

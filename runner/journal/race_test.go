@@ -2,6 +2,6 @@
 
 package journal_test
 
-// many are the records of a long run. The race detector finds no more in more of them,
-// and takes five times as long.
-const many = 200_000
+// few and many are the records of a long run, and of a longer one. The race detector
+// finds no more in more of them, and takes five times as long.
+const few, many = 100_000, 200_000
