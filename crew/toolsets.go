@@ -62,6 +62,30 @@ func (t Toolset) Names(tool string) bool {
 	return slices.ContainsFunc(t.Tools, func(e ToolsetEntry) bool { return e.Tool.V == tool })
 }
 
+// Filled is an entry of the toolset with what it leaves open as the default says (A3).
+func (t Toolset) Filled(e ToolsetEntry) ToolsetEntry {
+	if e.Enabled == nil {
+		e.Enabled = t.Default.Enabled
+	}
+	if !e.Policy.Set {
+		e.Policy = t.Default.Policy
+	}
+	return e
+}
+
+// Restricts reports whether the toolset, of the host's tools, switches a tool off or has it
+// asked about.
+func (t Toolset) Restricts(tool string) bool {
+	if !t.ofHost() {
+		return false
+	}
+	e := t.Default
+	if i := slices.IndexFunc(t.Tools, func(e ToolsetEntry) bool { return e.Tool.V == tool }); i >= 0 {
+		e = t.Filled(t.Tools[i])
+	}
+	return !or(e.Enabled, true) || e.Policy.V == AlwaysAsk
+}
+
 // ofHost reports whether the toolset is of the host's own tools.
 func (t Toolset) ofHost() bool { return !t.Server.Set }
 

@@ -16,10 +16,10 @@ func toolsetsOf(c *crew.Crew) []permission.Toolset {
 		for _, t := range a.Toolsets {
 			set := permission.Toolset{
 				Agent: a.Key, Server: t.Server.V, Place: t.Pos.String(),
-				Default: toolRule(t.Default, t.Default),
+				Default: toolRule(t.Default),
 			}
 			for _, entry := range t.Tools {
-				set.Tools = append(set.Tools, toolRule(entry, t.Default))
+				set.Tools = append(set.Tools, toolRule(t.Filled(entry)))
 			}
 			sets = append(sets, set)
 		}
@@ -27,23 +27,16 @@ func toolsetsOf(c *crew.Crew) []permission.Toolset {
 	return sets
 }
 
-func toolRule(entry, otherwise crew.ToolsetEntry) permission.ToolRule {
+func toolRule(entry crew.ToolsetEntry) permission.ToolRule {
 	rule := permission.ToolRule{Tool: entry.Tool.V}
 	if entry.Pos.File != "" {
 		rule.Place = entry.Pos.String()
 	}
-	enabled, policy := entry.Enabled, entry.Policy
-	if enabled == nil {
-		enabled = otherwise.Enabled
-	}
-	if !policy.Set {
-		policy = otherwise.Policy
-	}
-	rule.Disabled = enabled != nil && !*enabled
-	switch policy.V {
-	case "always_ask":
+	rule.Disabled = entry.Enabled != nil && !*entry.Enabled
+	switch entry.Policy.V {
+	case crew.AlwaysAsk:
 		rule.Verdict = permission.Ask
-	case "always_allow":
+	case crew.AlwaysAllow:
 		rule.Verdict = permission.Allow
 	}
 	return rule

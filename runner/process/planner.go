@@ -126,12 +126,15 @@ func (p *planner) recruit(w specialist) (*crew.Agent, error) {
 }
 
 // tools are those that agents of the crew have by name, sorted: what toolsets bring is
-// for the agents that have them.
+// for the agents that have them. A specialist has no toolset, so what an agent's own
+// switches off or has asked about is not lent either.
 func (p *planner) tools() []string {
 	names := []string{}
 	for _, a := range p.run.plan.Crew.Agents {
 		for _, t := range a.Tools {
-			names = append(names, t.V)
+			if !slices.ContainsFunc(a.Toolsets, func(set crew.Toolset) bool { return set.Restricts(t.V) }) {
+				names = append(names, t.V)
+			}
 		}
 	}
 	slices.Sort(names)

@@ -50,6 +50,28 @@ func TestStepsAreReadByTheirSchema(t *testing.T) {
 	}
 }
 
+// A specialist has no toolset: it does not get by name what an agent's own switches off or
+// has asked about.
+func TestSpecialistsGetNothingAroundAToolset(t *testing.T) {
+	off, ask := false, crew.Text{V: crew.AlwaysAsk, Set: true}
+	entry := func(name string, enabled *bool, policy crew.Text) crew.ToolsetEntry {
+		return crew.ToolsetEntry{Tool: given(name), Enabled: enabled, Policy: policy}
+	}
+	p := plannerWith(1)
+	p.run.plan.Crew.Agents[0].Tools = append(p.run.plan.Crew.Agents[0].Tools, given("json_tool"), given("shell"))
+	p.run.plan.Crew.Agents[0].Toolsets = []crew.Toolset{
+		{Tools: []crew.ToolsetEntry{entry("file_read", nil, ask), entry("json_tool", &off, crew.Text{})}},
+		{Server: given("own"), Tools: []crew.ToolsetEntry{entry("shell", &off, crew.Text{})}}, // of something else
+	}
+	if got := p.tools(); !slices.Equal(got, []string{"search", "shell"}) {
+		t.Errorf("%q", got)
+	}
+	p.run.plan.Crew.Agents[0].Toolsets[0].Default.Policy = ask
+	if got := p.tools(); !slices.Equal(got, []string{"search"}) { // the other agent's
+		t.Errorf("%q", got)
+	}
+}
+
 // A step is what a model wrote: it is refused, or names somebody of the crew or a
 // specialist that holds to the rules.
 func FuzzReadStep(f *testing.F) {
