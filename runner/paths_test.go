@@ -16,7 +16,7 @@ import (
 
 // One policy stands on every path to a tool, and says the same there: of an agent, of
 // the coworker that work was handed to, of a crew that is served, of an MCP client over
-// HTTP in each era, and of a call from outside any run (R3).
+// HTTP and over stdio in each era, and of a call from outside any run (R3).
 func TestOnePolicyOnEveryPath(t *testing.T) {
 	const settings = `
 llm: {provider: openai, model: plain}
@@ -74,22 +74,25 @@ tasks:
 		outer := behind(t, served, era)
 		paths["client, "+era] = func(t *testing.T, tool, args string) string { got, _ := said(t, outer, tool, args); return got }
 		paths["served crew, "+era] = func(t *testing.T, _, _ string) string { got, _ := said(t, outer, "harbour", `{}`); return got }
+		client := r.overStdio(t, era)
+		paths["client over stdio, "+era] = func(_ *testing.T, tool, args string) string { return client(tool, args) }
+		paths["served crew over stdio, "+era] = func(*testing.T, string, string) string { return client("harbour", `{}`) }
 	}
 	for name, tt := range map[string]struct {
 		tool, args string
 		want       string // the beginning of what comes back
 	}{
 		"allowed":               {"echo", `{"word":"yes"}`, `{"word":"yes"}`},
-		"denied":                {"count", `{}`, `The policy denied this call of the tool "count": deny rule "count" (`},
-		"denied by an argument": {"echo", `{"word":"no"}`, `The policy denied this call of the tool "echo": deny rule "mcp__standard__echo:word=no" (`},
-		"asked by an argument":  {"echo", `{"word":"perhaps"}`, `The policy denied this call of the tool "echo": it needs a person's approval (ask rule "echo:word=perhaps" (`},
+		"denied":                {"count", `{}`, `The policy denied this call of the tool "count": deny rule "count" (crewhost.yaml:`},
+		"denied by an argument": {"echo", `{"word":"no"}`, `The policy denied this call of the tool "echo": deny rule "mcp__standard__echo:word=no" (crewhost.yaml:`},
+		"asked by an argument":  {"echo", `{"word":"perhaps"}`, `The policy denied this call of the tool "echo": it needs a person's approval (ask rule "echo:word=perhaps" (crewhost.yaml:`},
 		"asked by default":      {"sleep", `{"ms":1}`, `The policy denied this call of the tool "sleep": it needs a person's approval (no rule matches, and the default is ask), and nobody can be asked here.`},
-		"of the host":           {"json_tool", `{"operation":"validate","input":"{}"}`, `The policy denied this call of the tool "json_tool": deny rule "json_tool:operation=validate" (`},
+		"of the host":           {"json_tool", `{"operation":"validate","input":"{}"}`, `The policy denied this call of the tool "json_tool": deny rule "json_tool:operation=validate" (crewhost.yaml:`},
 	} {
 		for path, call := range paths {
 			t.Run(name+"/"+path, func(t *testing.T) {
 				want = llm.ToolCall{ID: "c", Name: tt.tool, Arguments: tt.args}
-				if tt.tool == "json_tool" && strings.HasPrefix(path, "client") {
+				if tt.tool == "json_tool" && strings.HasPrefix(path, "client, ") {
 					t.Skip("every host has its own")
 				}
 				if got := strings.TrimPrefix(call(t, tt.tool, tt.args), "Error: "); !strings.HasPrefix(got, tt.want) {

@@ -69,6 +69,72 @@ permissions: { default: allow }
 
 var eras = []string{"modern", "legacy"}
 
+// overStdio serves the only surface of the settings to a client that speaks by pipes
+// until the test ends, and returns how that client calls tools.
+func (r *rig) overStdio(t *testing.T, era string) func(tool, arguments string) string {
+	t.Helper()
+	surface := r.surface(t)
+	in, say := io.Pipe()
+	hear, out := io.Pipe()
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		if err := surface.ServeStdio(context.WithoutCancel(t.Context()), in, out); err != nil {
+			t.Error(err)
+		}
+		_ = out.Close()
+	})
+	lines := bufio.NewScanner(hear)
+	t.Cleanup(func() {
+		_ = say.Close()
+		for lines.Scan() { // what it still says
+		}
+		serving.Wait()
+	})
+	write := func(line string) {
+		if _, err := io.WriteString(say, line+"\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	type said struct {
+		ID     int
+		Result struct{ Content []struct{ Text string } }
+		Error  json.RawMessage
+	}
+	until := func(id int) string {
+		for lines.Scan() {
+			var m said
+			if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
+				t.Fatalf("%v: %s", err, lines.Bytes())
+			}
+			switch {
+			case m.ID != id:
+			case m.Error != nil:
+				return string(m.Error)
+			case len(m.Result.Content) > 0:
+				return m.Result.Content[0].Text
+			default:
+				return ""
+			}
+		}
+		t.Fatal("the server says nothing more")
+		return ""
+	}
+	meta := ""
+	if era == "modern" {
+		meta = `,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
+	} else {
+		write(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+		until(1)
+		write(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	}
+	id := 1
+	return func(tool, arguments string) string {
+		id++
+		write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":%s%s}}`, id, tool, arguments, meta))
+		return until(id)
+	}
+}
+
 // eventually waits for what another goroutine is about to do.
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
