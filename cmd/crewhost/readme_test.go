@@ -49,6 +49,31 @@ func TestReadmeNamesEveryFlag(t *testing.T) {
 	walk("crewhost", newApp(&console{}).Commands)
 }
 
+// Every link within the README leads to a heading, and every part is in the contents.
+func TestReadmeLinks(t *testing.T) {
+	text := regexp.MustCompile("(?s)```.*?```").ReplaceAllString(readme(t), "")
+	anchors := map[string]int{}
+	var parts []string
+	for _, m := range regexp.MustCompile("(?m)^(#+) (.+)$").FindAllStringSubmatch(text, -1) {
+		anchor := strings.ReplaceAll(regexp.MustCompile(`[^a-z0-9 _-]`).ReplaceAllString(strings.ToLower(m[2]), ""), " ", "-")
+		if anchors[anchor]++; m[1] == "##" && m[2] != "Contents" {
+			parts = append(parts, anchor)
+		}
+	}
+	_, contents, _ := strings.Cut(text, "\n## Contents\n")
+	contents, _, _ = strings.Cut(contents, "\n## ")
+	for _, part := range parts {
+		if !strings.Contains(contents, "](#"+part+")") {
+			t.Errorf("the contents do not name #%s", part)
+		}
+	}
+	for _, m := range regexp.MustCompile(`\]\(#([^)]*)\)`).FindAllStringSubmatch(text, -1) {
+		if anchors[m[1]] == 0 {
+			t.Errorf("there is no heading for #%s", m[1])
+		}
+	}
+}
+
 // Every kind of event is documented.
 func TestReadmeNamesEveryEvent(t *testing.T) {
 	text := readme(t)
