@@ -264,10 +264,20 @@ type answerer struct {
 func (a *answerer) Write(data []byte) (int, error) {
 	for line := range bytes.Lines(data) {
 		var h happening
-		if json.Unmarshal(line, &h) != nil || h.Kind != "input.needed" || len(a.says) == 0 {
+		if json.Unmarshal(line, &h) != nil || len(a.says) == 0 {
 			continue
 		}
-		command, err := json.Marshal(map[string]string{"kind": "input.given", "correlationId": h.CorrelationID, "value": a.says[0]})
+		var given map[string]any
+		switch h.Kind {
+		case "input.needed":
+			given = map[string]any{"kind": "input.given", "value": a.says[0]}
+		case "approval.needed":
+			given = approval(a.says[0])
+		default:
+			continue
+		}
+		given["correlationId"] = h.CorrelationID
+		command, err := json.Marshal(given)
 		if err != nil {
 			return 0, err
 		}
@@ -277,6 +287,21 @@ func (a *answerer) Write(data []byte) (int, error) {
 		}
 	}
 	return len(data), nil
+}
+
+// approval is the answer to a call that is asked about, in the words of the terminal.
+func approval(said string) map[string]any {
+	given := map[string]any{"kind": "approval.given", "allow": true}
+	switch said {
+	case "y":
+	case "a":
+		given["scope"] = "run"
+	case "always":
+		given["scope"] = "always"
+	default:
+		given["allow"], given["reason"] = false, said
+	}
+	return given
 }
 
 // archive is what is compared: warnings, the output, how each task ended, and the
