@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,6 +19,8 @@ import (
 	"crewhost/mcp"
 	"crewhost/mcp/mcptest"
 	"crewhost/runner"
+	"crewhost/runner/llm"
+	"crewhost/tools/audit"
 )
 
 // wants serves MCP to who has the token.
@@ -121,5 +124,66 @@ func TestGatewayOfLoginsAndChecks(t *testing.T) {
 	settings.MCP.Gateway.Allow = []string{"no host"}
 	if _, err := runner.LoginRoute(settings); err == nil || !strings.Contains(err.Error(), "mcp.gateway.allow") {
 		t.Error(err)
+	}
+}
+
+// A6: what the gateway forwards of a run, and what it refuses, is on record: by whom,
+// where to as far as the origin, with which credential, and without anything secret.
+func TestForwardsAreOnRecord(t *testing.T) {
+	const token = "canary-token-4713"
+	there := wants(t, token) + "/canary-path-4713"
+	moved := httptest.NewServer(http.RedirectHandler(there, http.StatusTemporaryRedirect))
+	t.Cleanup(moved.Close)
+	keys := t.TempDir()
+	v := vault.New(vault.Config{File: filepath.Join(keys, "vault.age"), Key: sealed.KeyFile(filepath.Join(keys, "vault.key"))})
+	if _, err := v.Set(t.Context(), vault.Credential{Name: "of-notes", Kind: vault.StaticBearer, URL: there, Secret: secret.New(token)}); err != nil {
+		t.Fatal(err)
+	}
+	origin := func(u string) string { return strings.Join(strings.Split(u, "/")[:3], "/") }
+	settings := fmt.Sprintf("llm: {provider: echo}\naudit: {file: audit.jsonl}\nmcp: {gateway: {allow: ['%s']}}\nvault: {file: %q, key: {file: %q}}\n",
+		"127.0.0.1", filepath.Join(keys, "vault.age"), filepath.Join(keys, "vault.key"))
+	for name, c := range map[string]struct {
+		url  string
+		want []string // that the gateway puts there
+	}{
+		"forwarded":  {there, []string{"a0 notes POST " + origin(there) + " of-notes/static_bearer 200 answered ", "run test"}},
+		"redirected": {moved.URL + "/canary-path-4713", []string{"a0 notes POST " + moved.URL + " / 307 answered ", "a0 notes POST " + origin(there) + " / 0 refused "}},
+		"inside":     {"https://10.0.0.1/canary-path-4713", []string{"a0 notes POST https://10.0.0.1 / 0 refused "}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			brings := loadCrew(t, crewOf("mcp_servers: [{name: notes, type: url, url: '"+c.url+"?tenant=canary-query-4713'}], tools: ["+
+				uses("notes", "default_config: {permission_policy: {type: always_allow}}")+"]"))
+			said := false
+			model := modelFunc(func(llm.Request) *llm.Response {
+				if said {
+					return answer("done")
+				}
+				said = true
+				return calls(llm.ToolCall{ID: "c1", Name: "mcp__notes__echo", Arguments: `{"text":"canary-value-4713"}`})
+			})
+			r := open(t, map[string]string{"crewhost.yaml": settings}, with(model), func(cfg *runner.Config) { cfg.Crews = []*crew.Crew{brings} })
+			if _, err := r.host.Run(t.Context(), brings, nil); err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join(r.dir, "audit.jsonl")
+			var got []string
+			for _, rec := range records(t, path) {
+				if q := rec.Request; rec.Kind == audit.Forward {
+					got = append(got, fmt.Sprintf("%s %s %s %s %s/%s %d %s %s", rec.Agent, rec.Server, q.Method, q.Origin, q.Credential, q.Kind, q.Status, rec.Outcome, rec.Code))
+					if rec.Run != "" {
+						got = append(got, "run "+rec.Run)
+					}
+				}
+			}
+			for _, want := range c.want {
+				if !slices.Contains(got, want) {
+					t.Errorf("%q is not on record:\n%s", want, strings.Join(got, "\n"))
+				}
+			}
+			text, err := os.ReadFile(path)
+			if err != nil || strings.Contains(string(text), "canary") {
+				t.Errorf("%v: the log holds a secret:\n%s", err, text)
+			}
+		})
 	}
 }
