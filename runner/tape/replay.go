@@ -432,7 +432,7 @@ func (p *Replay) open(ctx context.Context, r *record) error {
 	for {
 		select {
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return &cutError{r.Done.Open, context.Cause(ctx)}
 		case <-lull.C:
 			p.mu.Lock()
 			over := lull.over()
@@ -449,6 +449,15 @@ func (p *Replay) open(ctx context.Context, r *record) error {
 }
 
 const interrupted = 130 // the exit code
+
+// cutError is the end of a step that the end of the run has cut off, as it was said.
+type cutError struct {
+	text  string
+	cause error
+}
+
+func (e *cutError) Error() string { return e.text }
+func (e *cutError) Unwrap() error { return e.cause }
 
 // carry does a step, too, and holds what comes of it against the tape.
 func (p *Replay) carry(ctx context.Context, r *record, do func(context.Context) (json.RawMessage, error)) error {
