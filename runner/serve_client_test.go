@@ -3,14 +3,18 @@ package runner_test
 import (
 	"context"
 	"fmt"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"crewhost/config/secret"
+	"crewhost/crew"
 	"crewhost/mcp"
 	"crewhost/runner"
 	"crewhost/runner/llm"
+	"crewhost/tools/audit"
 	"crewhost/tools/permission"
 )
 
@@ -117,6 +121,7 @@ func TestClientApproves(t *testing.T) {
 mcp:
   servers: { standard: { command: "${SERVER}", args: [mcptest-server, standard, -tools, echo] } }
   served: { demo: { tools: [echo] } }
+audit: { file: audit.jsonl }
 `}, func(c *runner.Config) { c.Approver = runner.ClientPerson{Headless: permission.Deny} })
 			url := inner.listen(t)
 			person := &asked{action: mcp.Accept, values: map[string]string{"allow": "true"}}
@@ -137,6 +142,20 @@ mcp:
 			}
 			if got, failed := said(t, behind(t, url, era), "echo", `{}`); !failed || !strings.Contains(got, "the client can't be asked") {
 				t.Errorf("got %s", got)
+			}
+			// All of it is on record, with the way that it came and who answered.
+			var answers []string
+			for _, rec := range records(t, filepath.Join(inner.dir, "audit.jsonl")) {
+				if rec.Kind != audit.Call {
+					continue
+				}
+				if rec.Path != "client" || rec.Client == "" || rec.Agent != "" || rec.Answer == nil {
+					t.Fatalf("%+v", rec)
+				}
+				answers = append(answers, rec.Outcome+" "+rec.Answer.Who)
+			}
+			if got, want := strings.Join(answers, ", "), "succeeded client, denied client, denied client, denied nobody"; got != want {
+				t.Errorf("on record are %s, want %s", got, want)
 			}
 		})
 	}
@@ -209,4 +228,77 @@ permissions: { default: allow }
 	}
 	close(first.answer)
 	calling.Wait()
+}
+
+// A crew that is served has servers of its agents: the client's person approves their
+// calls for the one agent, whatever else it may do, and nobody gets at them past it.
+func TestClientApprovesForAgentsOfAServedCrew(t *testing.T) {
+	asks := with(modelFunc(func(r llm.Request) *llm.Response {
+		if last := r.Messages[len(r.Messages)-1]; last.Role == llm.RoleTool {
+			return answer("It says " + last.Text())
+		}
+		return calls(llm.ToolCall{ID: "1", Name: "mcp__own__echo", Arguments: `{"a":1}`})
+	}))
+	files := map[string]string{
+		"crewhost.yaml": "llm: {provider: openai, model: m, api_key: k}\nmcp: { served: { demo: { tools: [\"mcp__*\"], crews: [crew.yaml] } } }\npermissions: { allow: [c] }\n",
+		"crew.yaml":     crewOf("role: One, mcp_servers: [" + brings(t, "own", "echo") + "], tools: [" + uses("own") + "]"),
+	}
+	for _, era := range eras {
+		t.Run(era, func(t *testing.T) {
+			inner := open(t, files, asks, func(cfg *runner.Config) {
+				cfg.Crews, cfg.Approver = runner.ServedCrews(cfg.Settings.MCP.Served...), runner.ClientPerson{Headless: permission.Deny}
+			})
+			url := inner.listen(t)
+			person := &asked{action: mcp.Accept, values: map[string]string{"allow": "true"}}
+			outer := behind(t, url, era, func(c *runner.Config) { c.Respondent = person })
+			if got, failed := said(t, outer, "c", `{}`); failed || got != `It says {"a":1}` {
+				t.Errorf("got %s", got)
+			}
+			if want := `The agent "a0" is about to use the tool "mcp__own__echo" of MCP server "own" with {"a":1}`; len(person.questions) != 1 || !strings.Contains(person.questions[0], want) {
+				t.Errorf("asked %q", person.questions)
+			}
+			person.values = map[string]string{"allow": "false", "reason": "Not today"}
+			if got, _ := said(t, outer, "c", `{}`); !strings.Contains(got, "Not today") {
+				t.Errorf("got %s", got)
+			}
+			if got, _ := said(t, behind(t, url, era), "c", `{}`); !strings.Contains(got, "the client can't be asked") {
+				t.Errorf("got %s", got)
+			}
+			for _, d := range outer.Tools() {
+				if d.Server == "inner" && d.Name != "c" {
+					t.Errorf("%s is served", d.Name)
+				}
+			}
+		})
+	}
+}
+
+// Where the settings allow all that no rule is about, the tools of servers that agents
+// brought along are asked about all the same, but for those that a toolset allows.
+func TestAgentsServersAreAskedAboutByDefault(t *testing.T) {
+	lead := "role: Lead, mcp_servers: [" + brings(t, "own", "echo,count") + "], tools: [" + uses("own", "configs: [{name: count, permission_policy: {type: always_allow}}]") + ", json_tool]"
+	c := loadCrew(t, crewOf(lead, "role: Hand"))
+	call := func(name string) llm.ToolCall {
+		return llm.ToolCall{ID: name, Name: name, Arguments: `{"operation":"validate","input":"{}"}`}
+	}
+	m := &asks{offered: map[string][]string{}, results: map[string][]string{}, calls: map[string][]llm.ToolCall{
+		"You are Lead.": {call("mcp__own__echo"), call("mcp__own__count"), call("json_tool")}, "You are Hand.": nil,
+	}}
+	var about []string
+	r := open(t, map[string]string{"crewhost.yaml": "llm: {provider: openai, model: m, api_key: k}\npermissions: {default: allow}\n"}, with(m), func(cfg *runner.Config) {
+		cfg.Crews = []*crew.Crew{c}
+		cfg.Approver = approverFunc(func(q permission.Request) permission.Answer {
+			about = append(about, q.Agent+" "+q.Tool)
+			return permission.Answer{Reason: "no"}
+		})
+	})
+	if _, err := r.host.Run(t.Context(), c, nil); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(about, []string{"a0 mcp__own__echo"}) {
+		t.Errorf("asked about %q", about)
+	}
+	if slices.ContainsFunc(m.offered["You are Hand."], func(n string) bool { return strings.HasPrefix(n, "mcp__own__") }) {
+		t.Errorf("the other one has %q", m.offered["You are Hand."])
+	}
 }
