@@ -69,15 +69,15 @@ func (j *history) id() string {
 
 // openHistory begins the journal of a run, or the next life of one. Where nobody asked
 // for journals, a run that can't have one goes on without.
-func (h *Host) openHistory(c *crew.Crew, inputs crew.Inputs, events *event.Stream, life *Life) (*history, error) {
+func (h *Host) openHistory(ctx context.Context, c *crew.Crew, inputs crew.Inputs, events *event.Stream, life *Life) (*history, error) {
 	if life != nil {
-		return h.relive(c, inputs, events, life)
+		return h.relive(ctx, c, inputs, events, life)
 	}
 	s := h.cfg.Settings.Journal
 	if !s.Enabled || h.cfg.Replay != nil {
 		return nil, nil
 	}
-	basis, err := h.basis(c)
+	basis, err := h.basis(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -100,9 +100,9 @@ func (h *Host) openHistory(c *crew.Crew, inputs crew.Inputs, events *event.Strea
 }
 
 // relive begins the next life of a run.
-func (h *Host) relive(c *crew.Crew, inputs crew.Inputs, events *event.Stream, life *Life) (*history, error) {
+func (h *Host) relive(ctx context.Context, c *crew.Crew, inputs crew.Inputs, events *event.Stream, life *Life) (*history, error) {
 	log := life.Log
-	basis, err := h.basis(c)
+	basis, err := h.basis(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -177,9 +177,9 @@ func orNone(path string) string {
 	return path
 }
 
-// digestOf is the digest of what a run depends on, without the places of files that it
+// placelessDigest is that of what a run depends on, without the places of files that it
 // stands in.
-func digestOf(name string, v any) (string, error) {
+func placelessDigest(name string, v any) (string, error) {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		return "", fmt.Errorf("taking down what the run depends on: %s: %w", name, err)
@@ -198,15 +198,16 @@ func digestOf(name string, v any) (string, error) {
 func crewDigest(c *crew.Crew) (string, error) {
 	all := *c
 	all.Path, all.Warnings = "", nil
-	return digestOf("the crew", all)
+	return placelessDigest("the crew", all)
 }
 
 // basis are the digests of what a run depends on: its crew, part by part and without
-// the places of its files that they stand in, the tools that there are, and the lock.
-func (h *Host) basis(c *crew.Crew) (map[string]string, error) {
+// the places of its files that they stand in, the schemas and documents that it names,
+// the tools that there are, and the lock.
+func (h *Host) basis(ctx context.Context, c *crew.Crew) (map[string]string, error) {
 	basis := map[string]string{}
 	put := func(name string, v any) (err error) {
-		basis[name], err = digestOf(name, v)
+		basis[name], err = placelessDigest(name, v)
 		return err
 	}
 	rest := *c
@@ -217,7 +218,15 @@ func (h *Host) basis(c *crew.Crew) (map[string]string, error) {
 	}
 	for _, t := range c.Tasks {
 		errs = append(errs, put(fmt.Sprintf("task %q", t.Key), t))
+		if d := t.Deliverable; d != nil && d.SchemaPath.V != "" {
+			schema, err := readSchema(c.Path, d.SchemaPath.V)
+			if err != nil {
+				schema = []byte(err.Error()) // the task will say so, if it comes to that
+			}
+			basis[fmt.Sprintf("the schema %q", d.SchemaPath.V)] = digestOf(schema)
+		}
 	}
+	h.documents(ctx, c, basis)
 	for _, def := range h.registry.Definitions() {
 		basis[fmt.Sprintf("tool %q", def.Name)] = def.Digests().Definition
 	}
@@ -229,13 +238,43 @@ func (h *Host) basis(c *crew.Crew) (map[string]string, error) {
 		data, err := os.ReadFile(lock)
 		switch {
 		case err == nil:
-			sum := sha256.Sum256(data)
-			basis["the lock"] = "sha256:" + hex.EncodeToString(sum[:])
+			basis["the lock"] = digestOf(data)
 		case !errors.Is(err, fs.ErrNotExist):
 			errs = append(errs, fmt.Errorf("taking down what the run depends on: %w", err))
 		}
 	}
 	return basis, errors.Join(errs...)
+}
+
+func digestOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// documents puts the digests of a crew's documents into the basis of a run. What can't
+// be read has the digest of why: the run itself will say so.
+func (h *Host) documents(ctx context.Context, c *crew.Crew, basis map[string]string) {
+	if c.RAG == nil {
+		return
+	}
+	files, err := newSources(c.Path, h.fs)
+	if err != nil {
+		return
+	}
+	defer func() { _ = files.Close() }()
+	collections, err := h.collections(c, files)
+	if err != nil {
+		basis["the documents"] = digestOf([]byte(err.Error()))
+	}
+	for _, one := range collections {
+		for _, d := range one.Documents {
+			data, err := d.Read(ctx, h.cfg.Settings.Knowledge.Bytes)
+			if err != nil {
+				data = []byte(err.Error())
+			}
+			basis[fmt.Sprintf("the document %q", d.Name)] = digestOf(data)
+		}
+	}
 }
 
 // placeless is a value without the places that it stands at.

@@ -16,6 +16,7 @@ import (
 	"crewhost/mcp/mcptest"
 	"crewhost/runner"
 	"crewhost/runner/journal"
+	"crewhost/runner/llm"
 	"crewhost/tools/permission"
 )
 
@@ -41,6 +42,7 @@ type mortal struct {
 	state string
 	// change changes the settings of a life, or of all.
 	change func(*runner.Config)
+	accept bool // what has changed
 }
 
 // mortalOf copies the crew of a folder.
@@ -105,7 +107,7 @@ func (m *mortal) live(lines int64, change ...func(*runner.Config)) (*runner.Outp
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	return host.Resume(m.t.Context(), runner.Life{Log: log}, c, nil)
+	return host.Resume(m.t.Context(), runner.Life{Log: log, AcceptChanges: m.accept}, c, nil)
 }
 
 // accountOf is what is to be the same, however many lives a run had.
@@ -173,5 +175,62 @@ func TestEveryProcessIsResumed(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What a run depends on beside its crew file is compared, too: a run whose files have
+// changed is not resumed unasked, and stays free for who asks again.
+func TestChangedFilesAreShown(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"crewhost.yaml": "llm: {provider: openai, model: plain}\n",
+		"crew.yaml": `
+name: Harbour
+goal: Answer ships
+agents: { clerk: { goal: Answer, knowledge: [guides] } }
+tasks:
+  answer:
+    description: Answer the ship.
+    expectedOutput: An hour
+    agent: clerk
+    deliverable: { path: /out/hour.json, source: structured_output, schemaPath: hour.json }
+rag: { collections: { guides: { sources: [docs] } } }
+`,
+		"hour.json":       `{"type":"object","required":["hour"],"properties":{"hour":{"type":"integer"}}}`,
+		"docs/harbour.md": "Ships may enter two hours before high tide.\n",
+		"out/.keep":       "",
+	} {
+		put(t, filepath.Join(dir, name), text)
+	}
+	m := mortalOf(t, dir)
+	put(t, filepath.Join(m.dir, "out", ".keep"), "")
+	m.change = func(c *runner.Config) {
+		with(modelFunc(func(llm.Request) *llm.Response { return answer(`{"hour":2}`) }))(c)
+		c.Mounts, c.Dir = []string{"out:/out:rw"}, m.dir
+	}
+	if _, err := m.live(2); !errors.Is(err, errPower) {
+		t.Fatal(err)
+	}
+	put(t, filepath.Join(m.dir, "hour.json"), `{"type":"object","required":["hour"],"properties":{"hour":{"type":"number"}}}`)
+	put(t, filepath.Join(m.dir, "docs", "harbour.md"), "Ships may enter an hour before high tide.\n")
+	put(t, filepath.Join(m.dir, "docs", "new.md"), "Ships may leave at any time.\n")
+	var changed *runner.ChangedError
+	_, err := m.live(-1)
+	want := []string{`the document "docs/harbour.md" has changed`, `the document "docs/new.md" is new`, `the schema "hour.json" has changed`}
+	if !errors.As(err, &changed) || !cmp.Equal(changed.Changes, want) {
+		t.Fatalf("%v", err)
+	}
+	if out, err := m.live(-1, func(*runner.Config) { m.accept = true }); err != nil || out.Final != `{"hour":2}` {
+		t.Errorf("%v, %+v", err, out)
+	}
+}
+
+func put(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }

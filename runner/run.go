@@ -64,7 +64,7 @@ func (h *Host) run(ctx context.Context, c *crew.Crew, inputs crew.Inputs, events
 	if err := h.recordRun(c, inputs); err != nil {
 		return nil, err
 	}
-	past, err := h.openHistory(c, inputs, events, life)
+	past, err := h.openHistory(ctx, c, inputs, events, life)
 	if err != nil {
 		return nil, err
 	}
