@@ -180,6 +180,15 @@ func CrewTool(served config.ServedCrew) string {
 	return ""
 }
 
+// CrewServers are the names of the MCP servers that the agents of a served crew bring
+// along, in the order of its files; none where it can't be read.
+func CrewServers(served config.ServedCrew) []string {
+	if c, _ := crew.Load(served.Path); c != nil {
+		return serversOf(c)
+	}
+	return nil
+}
+
 // inputSchema is the schema of a crew's variables. Each is a text, and must be
 // given where the crew has no value of its own; initial_context may be.
 func inputSchema(variables []crew.Variable) json.RawMessage {

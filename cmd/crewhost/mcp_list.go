@@ -53,8 +53,10 @@ type jsonServed struct {
 	Tools      []string        `json:"tools"`
 	Crews      []string        `json:"crews"`
 	CrewTools  []string        `json:"crewTools"` // of each, the tool that it is; "" where it can't be read
-	Resources  []string        `json:"resources"`
-	Prompts    []string        `json:"prompts"`
+	// CrewServers are, of each crew, the MCP servers that its agents bring along.
+	CrewServers [][]string `json:"crewServers"`
+	Resources   []string   `json:"resources"`
+	Prompts     []string   `json:"prompts"`
 }
 
 type jsonTransport struct {
@@ -68,7 +70,7 @@ func (o *output) served(surfaces []config.Served) error {
 	for _, s := range surfaces {
 		j := jsonServed{
 			Handle: s.Handle, Title: s.Title, Transports: []jsonTransport{{"stdio", "crewhost mcp start " + s.Handle}},
-			Tools: []string{}, Crews: []string{}, CrewTools: []string{}, Resources: []string{}, Prompts: []string{},
+			Tools: []string{}, Crews: []string{}, CrewTools: []string{}, CrewServers: [][]string{}, Resources: []string{}, Prompts: []string{},
 		}
 		if h := s.HTTP; h != nil {
 			scheme := "http"
@@ -83,6 +85,7 @@ func (o *output) served(surfaces []config.Served) error {
 		for _, crew := range s.Crews {
 			j.Crews = append(j.Crews, crew.Path)
 			j.CrewTools = append(j.CrewTools, runner.CrewTool(crew))
+			j.CrewServers = append(j.CrewServers, append([]string{}, runner.CrewServers(crew)...))
 		}
 		for _, r := range s.Resources {
 			j.Resources = append(j.Resources, r.String())
@@ -101,6 +104,9 @@ func (o *output) served(surfaces []config.Served) error {
 		for i, path := range j.Crews {
 			if name := j.CrewTools[i]; name != "" {
 				path += " as " + name
+			}
+			if own := j.CrewServers[i]; len(own) > 0 {
+				path += " with MCP server " + strings.Join(own, " and ")
 			}
 			crews = append(crews, path)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -79,7 +80,8 @@ const maxShown = 4_000
 // maxReason is how many characters of a person's reason the model is told.
 const maxReason = 1_000
 
-// Approve asks at the terminal about one call.
+// Approve asks at the terminal about one call. Who ends stdin is not there any more, and
+// has allowed nothing.
 func (p *person) Approve(ctx context.Context, q permission.Question) (permission.Answer, error) {
 	over, err := p.turn(ctx)
 	if err != nil {
@@ -103,7 +105,10 @@ func (p *person) Approve(ctx context.Context, q permission.Question) (permission
 	}
 	for {
 		answer, err := p.keyboard.line(ctx, func() { p.progress.line(yellow, choices) })
-		if err != nil {
+		switch {
+		case errors.Is(err, io.EOF):
+			return permission.Answer{Unasked: true, Reason: errNobodyWatches.Error()}, nil
+		case err != nil:
 			return permission.Answer{}, err
 		}
 		switch strings.ToLower(strings.TrimSpace(answer)) {

@@ -80,11 +80,12 @@ func TestApprove(t *testing.T) {
 		result = ask(t.Context(), p, "other")
 		synctest.Wait()
 		_ = keys.Close()
-		if _, err := result(); !errors.Is(err, io.EOF) {
-			t.Errorf("after the end: %v", err)
+		gone := permission.Answer{Unasked: true, Reason: "nobody can be asked: stdin is closed"}
+		if got, err := result(); err != nil || got != gone {
+			t.Errorf("after the end: %+v, %v", got, err)
 		}
-		if _, err := ask(t.Context(), p, "other")(); !errors.Is(err, io.EOF) {
-			t.Errorf("after the end, again: %v", err)
+		if got, err := ask(t.Context(), p, "other")(); err != nil || got != gone {
+			t.Errorf("after the end, again: %+v, %v", got, err)
 		}
 	})
 }
@@ -120,14 +121,14 @@ func TestWhatAPersonIsShown(t *testing.T) {
 		go func() {
 			defer close(done)
 			arguments := `{"x":"` + strings.Repeat("long ", 100_000) + "\u202e\u009b2J" + `"}`
-			_, _ = p.Approve(t.Context(), permission.Question{Request: permission.Request{Tool: "shell", Arguments: []byte(arguments)}})
+			_, _ = p.Approve(t.Context(), permission.Question{Changed: true, Request: permission.Request{Tool: "shell", Arguments: []byte(arguments)}})
 		}()
 		synctest.Wait()
 		typeIn(t, keys, "n\n")
 		<-done
 		_ = keys.Close()
 		synctest.Wait()
-		if s := screen.String(); len(s) > 6_000 || strings.ContainsAny(s, "\u202e\u009b") || !strings.Contains(s, "characters left out") {
+		if s := screen.String(); len(s) > 6_000 || strings.ContainsAny(s, "\u202e\u009b") || !strings.Contains(s, "characters left out") || !strings.Contains(s, "its server has changed what the tool says of itself since") {
 			t.Errorf("%d bytes: %.6000q", len(s), s)
 		}
 	})
