@@ -2,6 +2,8 @@ package mcp
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -304,7 +306,12 @@ func (s *session) identity(conn *connection) {
 	r := &s.report
 	r.Protocol = oneLine(res.ProtocolVersion, 64)
 	r.Era = eraOf(r.Protocol)
-	r.Instructions = cut(readable(s.masks.redact(res.Instructions)), maxInstructions)
+	given := s.masks.redact(res.Instructions)
+	r.Instructions = cut(readable(given), maxInstructions)
+	if r.InstructionsDigest = ""; given != "" {
+		sum := sha256.Sum256([]byte(given))
+		r.InstructionsDigest = "sha256:" + hex.EncodeToString(sum[:])
+	}
 	if res.ServerInfo != nil {
 		r.ServerName = s.masks.line(res.ServerInfo.Name, maxName)
 		r.ServerVersion = s.masks.line(res.ServerInfo.Version, maxName)

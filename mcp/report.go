@@ -42,6 +42,9 @@ type ServerReport struct {
 	ServerName    string // what the server calls itself
 	ServerVersion string
 	Instructions  string // untrusted text, at most 16 KiB
+	// InstructionsDigest is of all that the server gave as instructions, what nobody
+	// sees and what was cut off included; empty: it gave none.
+	InstructionsDigest string
 
 	// Tools are the names that are registered, sorted. While Startup runs, and
 	// so in a report given to OnReport, they are those that the server offers.

@@ -46,6 +46,23 @@ func TestNegotiation(t *testing.T) {
 	}
 }
 
+// R4: a change of instructions shows in their digest, also where it is one that nobody
+// sees, or of what is cut off.
+func TestInstructionsDigest(t *testing.T) {
+	long := strings.Repeat("x", 16<<10)
+	seen := map[string]string{}
+	for _, says := range []string{"Be kind.", "Be kind.\u200b", long + "a", long + "b", ""} {
+		r := start(t, settings(stdio("a", mcptest.Scripted, "-says", says))).connected().only()
+		if (r.InstructionsDigest == "") != (says == "") || len(r.Instructions) > 17<<10 || strings.Contains(r.Instructions, "\u200b") {
+			t.Errorf("%.12q: %q of %.20q", says, r.InstructionsDigest, r.Instructions)
+		}
+		if other, twice := seen[r.InstructionsDigest]; twice {
+			t.Errorf("%.12q and %.12q have one digest", says, other)
+		}
+		seen[r.InstructionsDigest] = says
+	}
+}
+
 // K15: a ping in the middle of a call is answered with its own id and nothing in it.
 func TestPingDuringCall(t *testing.T) {
 	r := start(t, settings(stdio("a", mcptest.Scripted))).connected()

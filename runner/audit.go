@@ -55,7 +55,8 @@ func (e *AuditError) Unwrap() error { return e.Err }
 type trail struct {
 	log      *audit.Log
 	required bool
-	warn     func(error) // of what is not required
+	warn     func(error)      // of what is not required
+	told     func(audit.Head) // where the log stands at the end of a run
 	mask     func(string) string
 	approver string // who stands behind the approver
 	life     string // begins the ids of calls
@@ -72,6 +73,9 @@ func openTrail(ctx context.Context, cfg Config, approver string) (*trail, error)
 		required: settings.Required, approver: approver, life: rand.Text()[:10],
 		mask: func(s string) string { return secret.MaskTokens(cfg.Redactor.Redact(s)) },
 		warn: func(err error) { cfg.Logger.Error("calls are not put on record", "err", err) },
+		told: func(head audit.Head) {
+			cfg.Logger.Info("the audit log at the end of the run, for crewhost audit verify --expect", "head", head.String(), "file", settings.File)
+		},
 	}
 	log, err := audit.Open(ctx, audit.Config{Path: settings.File, MaxBytes: settings.MaxBytes, Keep: settings.Keep, Mask: t.mask})
 	switch {
@@ -86,13 +90,18 @@ func openTrail(ctx context.Context, cfg Config, approver string) (*trail, error)
 	}
 }
 
+// Spoken is an approver that says itself who gives its answers, in a word for the log.
+type Spoken interface{ Speaker() string }
+
 // standsBehind is who gives the answers of an approver.
 func standsBehind(a permission.Approver) string {
-	switch a.(type) {
+	switch a := a.(type) {
 	case permission.Constant:
 		return "flag"
 	case ClientPerson:
 		return "client"
+	case Spoken:
+		return a.Speaker()
 	}
 	return "person"
 }
@@ -163,7 +172,11 @@ func (t *trail) ended(ctx context.Context, began time.Time, err error) error {
 	case err != nil:
 		outcome = "failed"
 	}
-	return t.put(ctx, audit.Record{Kind: audit.RunFinished, Outcome: outcome, Code: string(tools.CodeOf(err)), Millis: time.Since(began).Milliseconds()})
+	unsaid := t.put(ctx, audit.Record{Kind: audit.RunFinished, Outcome: outcome, Code: string(tools.CodeOf(err)), Millis: time.Since(began).Milliseconds()})
+	if t != nil && unsaid == nil {
+		t.told(t.log.Head())
+	}
+	return unsaid
 }
 
 // callOf is what is told of a call at its start as well as at its end.

@@ -139,6 +139,23 @@ func TestAnswersAreOnRecord(t *testing.T) {
 	}
 }
 
+// spoken is an approver that says whose its answers are.
+type spoken struct{ permission.Approver }
+
+func (spoken) Speaker() string { return "program" }
+
+// What a program allowed is on record as that, and not as a person's word.
+func TestAnswersOfAProgramAreOnRecord(t *testing.T) {
+	r := open(t, map[string]string{"crewhost.yaml": "audit: {file: audit.jsonl}\n"}, func(c *runner.Config) {
+		c.Approver = spoken{approverFunc(func(permission.Request) permission.Answer { return permission.Answer{Allow: true} })}
+	})
+	_, _ = r.host.Call(t.Context(), tools.Call{Name: "file_read", Arguments: json.RawMessage(`{"path":"/a"}`)})
+	all := records(t, filepath.Join(r.dir, "audit.jsonl"))
+	if a := all[len(all)-1].Answer; a == nil || !a.Allow || a.Who != "program" {
+		t.Errorf("%+v", a)
+	}
+}
+
 // Where the log can't be written, nothing is done that would have to stand in it.
 func TestNothingIsDoneOffTheRecord(t *testing.T) {
 	dir := t.TempDir()

@@ -2,8 +2,6 @@ package runner
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -185,6 +183,14 @@ func (t *trail) unlocked(ctx context.Context, o permission.Observation) error {
 	return t.put(ctx, r)
 }
 
+// LockFile is the path of the lock file that servers are held to, or empty.
+func (h *Host) LockFile() string {
+	if h.pins == nil {
+		return ""
+	}
+	return h.pins.file.Path
+}
+
 // Drift is what is not as it is locked: of the servers of the settings, and of those
 // that the crews bring along which the host is opened for. Servers that could not be
 // looked at are unknown: they bring no tool that is not locked, but may have changed.
@@ -286,10 +292,7 @@ func (h *Host) lockedServer(s config.Server, r mcp.ServerReport, defs []tools.De
 		}
 		return out
 	}
-	if r.Instructions != "" {
-		sum := sha256.Sum256([]byte(r.Instructions))
-		out.Instructions = "sha256:" + hex.EncodeToString(sum[:])
-	}
+	out.Instructions = r.InstructionsDigest
 	for _, d := range defs {
 		out.Tools = append(out.Tools, lockedTool(d))
 	}

@@ -54,6 +54,7 @@ type tapedServer struct {
 	Server       string           `json:"server,omitempty"` // what it calls itself
 	Version      string           `json:"version,omitempty"`
 	Instructions string           `json:"instructions,omitempty"`
+	Given        string           `json:"instructionsDigest,omitempty"`
 	Tools        []string         `json:"tools,omitempty"`
 	Skipped      []tapedSkip      `json:"skipped,omitempty"`
 	Warnings     []string         `json:"warnings,omitempty"`
@@ -139,7 +140,7 @@ func (h *Host) tapeHost() (json.RawMessage, error) {
 	for _, r := range h.Servers() {
 		s := tapedServer{
 			Name: r.Name, State: r.State, Required: r.Required, Agents: r.Agents, Transport: r.Transport, Era: r.Era, Protocol: r.Protocol,
-			Server: r.ServerName, Version: r.ServerVersion, Instructions: r.Instructions,
+			Server: r.ServerName, Version: r.ServerVersion, Instructions: r.Instructions, Given: r.InstructionsDigest,
 			Tools: r.Tools, Warnings: r.Warnings, Bytes: r.DefinitionBytes, Millis: r.Took.Milliseconds(),
 		}
 		for _, skip := range r.Skipped {
@@ -240,7 +241,7 @@ func (t *tapedHost) reports() []mcp.ServerReport {
 	for _, s := range t.Servers {
 		r := mcp.ServerReport{
 			Name: s.Name, State: s.State, Required: s.Required, Agents: slices.Clone(s.Agents), Transport: s.Transport, Era: s.Era, Protocol: s.Protocol,
-			ServerName: s.Server, ServerVersion: s.Version, Instructions: s.Instructions,
+			ServerName: s.Server, ServerVersion: s.Version, Instructions: s.Instructions, InstructionsDigest: s.Given,
 			Tools: slices.Clone(s.Tools), Warnings: slices.Clone(s.Warnings), DefinitionBytes: s.Bytes,
 			Took: time.Duration(s.Millis) * time.Millisecond,
 		}

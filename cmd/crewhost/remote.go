@@ -14,6 +14,7 @@ import (
 
 	"crewhost/config/secret"
 	"crewhost/mcp"
+	"crewhost/runner"
 	"crewhost/runner/event"
 	"crewhost/tools"
 	"crewhost/tools/builtin"
@@ -212,6 +213,11 @@ func (r *remote) approver(mode string) permission.Approver {
 	}
 	return r
 }
+
+var _ runner.Spoken = (*remote)(nil)
+
+// Speaker implements [runner.Spoken]: a program answers, whether or not it asks a person.
+func (*remote) Speaker() string { return "program" }
 
 // Stands implements [permission.Witness]: what an earlier answer lets through is told
 // as if it were given again.

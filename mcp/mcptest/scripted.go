@@ -21,6 +21,7 @@ type script struct {
 	only    string // the one version that initialize accepts
 	version string // the version that initialize answers with
 	ping    bool   // asks for a ping, with id "hb-1", before it answers initialize
+	says    string // its instructions
 	list    string // the tools, as a JSON array
 	cursor  string // none, empty, repeat or endless
 	reply   string // the result of every tools/call, as JSON
@@ -63,6 +64,7 @@ func runScripted(flags []string, r io.Reader, w io.Writer) error {
 	fs.StringVar(&s.only, "only", "", "the only version accepted")
 	fs.StringVar(&s.version, "version", "2025-11-25", "the version answered")
 	fs.BoolVar(&s.ping, "ping", false, "ping the client first")
+	fs.StringVar(&s.says, "says", "", "the instructions")
 	fs.StringVar(&s.list, "list", scriptedList, "the tools")
 	fs.StringVar(&s.cursor, "cursor", "none", "none, empty, repeat or endless")
 	fs.StringVar(&s.reply, "reply", "", "result of every call")
@@ -203,7 +205,11 @@ func (p *peer) initialize(m message) error {
 			return fmt.Errorf("hanging up: the ping hb-1 was answered with %s", p.seen[len(p.seen)-1])
 		}
 	}
-	return p.result(m.ID, `{"protocolVersion":"`+p.version+`","capabilities":{"tools":{}},"serverInfo":{"name":"scripted","version":"0.1"}}`)
+	says, err := json.Marshal(p.says)
+	if err != nil {
+		return err
+	}
+	return p.result(m.ID, `{"protocolVersion":"`+p.version+`","capabilities":{"tools":{}},"serverInfo":{"name":"scripted","version":"0.1"},"instructions":`+string(says)+`}`)
 }
 
 // tools answers tools/list. The second page has the tool "second".
