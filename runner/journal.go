@@ -54,10 +54,7 @@ func (h *Host) Resume(ctx context.Context, life Life, c *crew.Crew, inputs crew.
 }
 
 // history is the journal of one run; nil: it has none.
-type history struct {
-	*journal.Log
-	resumed bool
-}
+type history struct{ *journal.Log }
 
 // id is that of the run, or "".
 func (j *history) id() string {
@@ -65,6 +62,12 @@ func (j *history) id() string {
 		return ""
 	}
 	return j.Header().Run
+}
+
+// answered reports whether the journal has the next answer of a model in the scope of
+// ctx.
+func (j *history) answered(ctx context.Context) bool {
+	return j != nil && j.Ahead(journal.Model, scopeOf(ctx))
 }
 
 // openHistory begins the journal of a run, or the next life of one. Where nobody asked
@@ -96,7 +99,7 @@ func (h *Host) openHistory(ctx context.Context, c *crew.Crew, inputs crew.Inputs
 		h.log.Warn("removing the journals of old runs", "err", err)
 	}
 	h.log.Info("the run keeps a journal", "run", log.Header().Run, "file", log.Path())
-	return &history{Log: log}, nil
+	return &history{log}, nil
 }
 
 // relive begins the next life of a run.
@@ -129,7 +132,7 @@ func (h *Host) relive(ctx context.Context, c *crew.Crew, inputs crew.Inputs, eve
 		text += ", and these tasks are completed: " + several(done)
 	}
 	events.Emit(event.Event{Kind: event.Notice, Text: text, Code: "run_resumed"})
-	return &history{Log: log, resumed: true}, nil
+	return &history{log}, nil
 }
 
 // changes says in a line each what is not as it was when the run began.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -222,6 +223,30 @@ rag: { collections: { guides: { sources: [docs] } } }
 	}
 	if out, err := m.live(-1, func(*runner.Config) { m.accept = true }); err != nil || out.Final != `{"hour":2}` {
 		t.Errorf("%v, %+v", err, out)
+	}
+}
+
+// Answers that are known ask nobody, and wait for no maxRpm.
+func TestWhatIsKnownDoesNotWait(t *testing.T) {
+	dir := t.TempDir()
+	put(t, filepath.Join(dir, "crewhost.yaml"), "llm: {provider: openai, model: plain}\n")
+	put(t, filepath.Join(dir, "crew.yaml"), `
+name: Slow
+goal: Take turns
+maxRpm: 1
+agents: { one: { goal: Answer } }
+tasks:
+  first: { description: Say one., expectedOutput: A word, agent: one }
+  second: { description: Say two., expectedOutput: A word, agent: one }
+`)
+	m := mortalOf(t, dir)
+	m.change = with(modelFunc(func(req llm.Request) *llm.Response { return answer(req.Messages[0].Text()) }))
+	const firstEnds = 6 // after the header, the clock and the turn of the first task
+	if _, err := m.live(firstEnds - 1); !errors.Is(err, errPower) {
+		t.Fatal(err)
+	}
+	if out, err := m.live(-1); err != nil || out.Took > 30*time.Second {
+		t.Errorf("%v: it took %v", err, out.Took)
 	}
 }
 

@@ -134,7 +134,8 @@ func (h *Host) doRun(ctx context.Context, c *crew.Crew, inputs crew.Inputs, guar
 		Handing: func(ctx context.Context, a *crew.Agent, t *crew.Task) (context.Context, func(error)) {
 			return h.cfg.Telemetry.Agent(ctx, a.Key, t.Key)
 		},
-		Events: events, Logger: h.log, Stream: h.cfg.Stream,
+		Answered: past.answered,
+		Events:   events, Logger: h.log, Stream: h.cfg.Stream,
 	})
 	if err != nil {
 		return nil, err

@@ -96,6 +96,11 @@ type Config struct {
 	// done in the context that it returns, and ended told how it ended. Nil: nobody is.
 	Handing func(ctx context.Context, a *crew.Agent, t *crew.Task) (_ context.Context, ended func(error))
 
+	// Answered reports whether the answer to what is asked next, in the scope of the
+	// context, is known already: such a turn asks nobody, and waits for no maxRpm. Nil:
+	// none is.
+	Answered func(context.Context) bool
+
 	Events *event.Stream // nil: dropped
 	Logger *slog.Logger  // nil: discard
 	Stream bool          // answers are asked for as streams and told as model.delta events
@@ -171,6 +176,7 @@ type Loop struct {
 	definitions func() []tools.Definition
 	forms       func(llm.ResponseFormat) (func(string) (string, error), error)
 	known       func(context.Context, *crew.Agent, *crew.Task) []Section
+	answered    func(context.Context) bool
 	handing     func(context.Context, *crew.Agent, *crew.Task) (context.Context, func(error))
 	events      *event.Stream
 	log         *slog.Logger
@@ -197,7 +203,7 @@ func New(cfg Config) (*Loop, error) {
 		cfg.Definitions = func() []tools.Definition { return nil }
 	}
 	return &Loop{
-		models: cfg.Models, toolbox: cfg.Toolbox, definitions: cfg.Definitions, forms: cfg.Forms, known: cfg.Known, handing: cfg.Handing,
+		models: cfg.Models, toolbox: cfg.Toolbox, definitions: cfg.Definitions, forms: cfg.Forms, known: cfg.Known, handing: cfg.Handing, answered: cfg.Answered,
 		events: cfg.Events, log: cfg.Logger, stream: cfg.Stream,
 		limits:   cfg.Limits.withDefaults(),
 		limiters: make(map[any]*rate.Limiter),

@@ -5,14 +5,18 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"crewhost/runner/event"
 	"crewhost/runner/llm"
 )
 
 // wait returns when the agent and its crew may ask a model once more, by their
-// maxRpm. It fails when ctx ends, or at once where a deadline of the task itself
+// maxRpm, at once where nobody is asked since the answer is known. It fails when ctx ends, or at once where a deadline of the task itself
 // comes first. A deadline from outside it is waited for, since it ends more than
 // this task, and its cause says what.
 func (r *run) wait(ctx context.Context) error {
+	if r.answered != nil && r.answered(event.NewContext(ctx, r.asking())) {
+		return nil
+	}
 	in := r.in
 	for _, w := range []struct {
 		who any

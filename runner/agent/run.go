@@ -278,10 +278,7 @@ func (r *run) request(ctx context.Context, toolFree bool) (*llm.Response, error)
 	}
 	r.emit(event.Event{Kind: event.ModelCalled, Correlation: r.about, Turn: r.out.Turns, Provider: r.settings.Provider, Model: r.settings.Model, Operation: r.operation})
 	start := time.Now()
-	res, err := r.model.Generate(event.NewContext(ctx, event.Scope{
-		Task: r.in.Task.Key, Agent: r.in.Agent.Key, Role: r.in.Agent.Role.V, Attempt: r.in.Attempt,
-		Correlation: r.about, Operation: r.operation, Path: r.path,
-	}), req)
+	res, err := r.model.Generate(event.NewContext(ctx, r.asking()), req)
 	if err == nil && res == nil {
 		err = errors.New("the model returned nothing")
 	}
@@ -319,6 +316,14 @@ func (r *run) request(ctx context.Context, toolFree bool) (*llm.Response, error)
 		return nil, err
 	}
 	return res, nil
+}
+
+// asking is where a model is asked.
+func (r *run) asking() event.Scope {
+	return event.Scope{
+		Task: r.in.Task.Key, Agent: r.in.Agent.Key, Role: r.in.Agent.Role.V, Attempt: r.in.Attempt,
+		Correlation: r.about, Operation: r.operation, Path: r.path,
+	}
 }
 
 // take judges an answer of the model: done with it, or one more turn.

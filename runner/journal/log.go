@@ -220,6 +220,22 @@ func (l *Log) Restored() int {
 	return l.restored
 }
 
+// Ahead reports whether more steps of a kind are known in a scope than were asked for in
+// this life. Of work whose steps follow from one another the next one is known then.
+func (l *Log) Ahead(kind Kind, scope Scope) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.fresh {
+		return false
+	}
+	in, err := idOf(Step{Kind: kind, Scope: scope}.in(), 0)
+	if err != nil {
+		return false
+	}
+	e, err := l.state.table.get(in)
+	return err == nil && e.known > e.taken
+}
+
 // OnUnknown sets who is asked about steps of which nobody knows what came of them; see
 // [Config].
 func (l *Log) OnUnknown(ask func(context.Context, Step) error) { l.cfg.Unknown = ask }
