@@ -472,6 +472,50 @@ func TestCreateOverwritesNothing(t *testing.T) {
 	}
 }
 
+// A tape that can't be written any more ends its run at the next step, and what is on it
+// can be read.
+func TestNoRoomForATape(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "t")
+	rec, err := tape.Create(file, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec.Start(tape.Start{Run: "r", Host: "test", Target: "crew.yaml"})
+	rec.Host(json.RawMessage(`{}`))
+	rec.Run(tape.Run{Crew: "crew.yaml"})
+	done := 0
+	l := &life{t: t, steps: rec.Steps(journal.Live{}), world: func(journal.Step) (string, error) {
+		if done++; done == 2 {
+			if err := rec.Spoil(); err != nil {
+				t.Error(err)
+			}
+		}
+		return "done", nil
+	}}
+	look := func() string { return l.do(t.Context(), journal.Tool, "t", "look", "1") }
+	if got := look(); got != "done" {
+		t.Error(got)
+	}
+	for range 2 { // what came of the second is not on the tape; the third is not done
+		if got := look(); !strings.Contains(got, "error: recording to "+file) {
+			t.Error(got)
+		}
+	}
+	if done != 2 {
+		t.Errorf("%d steps were done", done)
+	}
+	if err := rec.Close(); err == nil || !strings.Contains(err.Error(), "recording to "+file) {
+		t.Error(err)
+	}
+	read, err := tape.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if steps := read.Steps(); read.Complete() || len(steps) != 2 || steps[0].Done == nil || steps[1].Done != nil {
+		t.Errorf("%+v", steps)
+	}
+}
+
 func TestReadRefuses(t *testing.T) {
 	const (
 		head  = `{"tape":"crewhost","version":2}` + "\n"
