@@ -10,9 +10,9 @@ import (
 )
 
 // wait returns when the agent and its crew may ask a model once more, by their
-// maxRpm, at once where nobody is asked since the answer is known. It fails when ctx ends, or at once where a deadline of the task itself
-// comes first. A deadline from outside it is waited for, since it ends more than
-// this task, and its cause says what.
+// maxRpm: at once where the answer is known, and nobody is asked. It fails when ctx
+// ends, or at once where a deadline of the task itself comes first. A deadline from
+// outside it is waited for, since it ends more than this task, and its cause says what.
 func (r *run) wait(ctx context.Context) error {
 	if r.answered != nil && r.answered(event.NewContext(ctx, r.asking())) {
 		return nil

@@ -21,7 +21,10 @@
 // rather mend what is torn than say so. Each line has a number and a checksum over
 // itself and the line before, so that none can be lost, doubled, moved or changed
 // unnoticed. That a step is begun which may be done once is on the disk before it is
-// done; the rest is written and left to the system, which loses it with the power alone.
+// done, with the name of the file and all that was written before, and so is all when the
+// run ends; the rest is written and left to the system, which loses it with the power
+// alone. What is lost then is at worst the result of such a step, which is not known
+// then, and asked about.
 //
 // A last line without an end was torn, and counts as not written: nothing was done in
 // reliance on it. Any other line that is not what its sum says is a [*DamagedError],
