@@ -22,6 +22,7 @@ import (
 	"crewhost/runner/event"
 	"crewhost/runner/llm"
 	"crewhost/tools"
+	"crewhost/tools/permission"
 )
 
 // brings is a server of an agent that offers these tools.
@@ -314,5 +315,86 @@ func TestServersOfAgentsStartBesideOthers(t *testing.T) {
 	}
 	if v := r.host.Judge(c, nil, nil); len(v.Issues) > 0 { // it needs no other server
 		t.Error(v.Issues)
+	}
+}
+
+// A tool that a server comes to offer while it runs is its toolset's as well: it is there
+// for whoever begins then, and asked about where no entry speaks of it.
+func TestToolsOfAgentsServersThatCome(t *testing.T) {
+	list, err := json.Marshal([]string{"mcptest-server", "scripted", "-modern", "-list", `[{"name":"relist"}]`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := loadCrew(t, crewOf(fmt.Sprintf("role: First, mcp_servers: [{name: own, command: %q, args: %s}], tools: [%s]", self(t), list,
+		uses("own", "configs: [{name: relist, permission_policy: {type: always_allow}}, {name: banned, enabled: false}]"))))
+	m := &asks{offered: map[string][]string{}, results: map[string][]string{}, calls: map[string][]llm.ToolCall{
+		"You are First.": {{ID: "1", Name: "mcp__own__relist", Arguments: `{"list":[{"name":"relist"},{"name":"new"},{"name":"banned"}]}`}},
+	}}
+	var about []string
+	r := open(t, map[string]string{"crewhost.yaml": "llm: {provider: openai, model: m, api_key: k}\npermissions: {default: allow}\n"}, with(m), func(cfg *runner.Config) {
+		cfg.Crews = []*crew.Crew{c}
+		cfg.Approver = approverFunc(func(q permission.Request) permission.Answer {
+			about = append(about, q.Tool)
+			return permission.Answer{Reason: "not today"}
+		})
+	})
+	run := func() {
+		t.Helper()
+		if _, err := r.host.Run(t.Context(), c, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run()
+	eventually(t, "the tools that come", func() bool { return len(r.host.Servers()[0].Tools) == 3 })
+	m.calls["You are First."] = []llm.ToolCall{{ID: "1", Name: "mcp__own__new", Arguments: "{}"}, {ID: "2", Name: "mcp__own__banned", Arguments: "{}"}}
+	run()
+	if diff := cmp.Diff([]string{"mcp__own__new", "mcp__own__relist"}, m.offered["You are First."]); diff != "" {
+		t.Error(diff)
+	}
+	if said := strings.Join(m.results["You are First."], "\n"); !slices.Equal(about, []string{"mcp__own__new"}) || !strings.Contains(said, "not today") || !strings.Contains(said, `no tool "mcp__own__banned"`) {
+		t.Errorf("asked about %q: %s", about, said)
+	}
+}
+
+// Names that are one for a model are told apart, and a call reaches the tool that was
+// meant; a server may be called as the host's own tools begin.
+func TestNamesOfAgentsToolsThatModelsCannotTell(t *testing.T) {
+	long := strings.Repeat("n", 39)
+	cut := strings.Repeat("t", 30)
+	c := loadCrew(t, crewOf(
+		"role: First, mcp_servers: ["+brings(t, long, cut+"1,"+cut+"2,a.b,a_b")+", "+brings(t, "mcp", "mcp__mcp__x,echo")+", "+brings(t, "file", "read")+"], tools: ["+
+			uses(long)+", "+uses("mcp", "configs: [{name: echo, enabled: false}]")+", "+uses("file")+"]",
+	))
+	m := &asks{offered: map[string][]string{}, results: map[string][]string{}, calls: map[string][]llm.ToolCall{"You are First.": nil}}
+	r := open(t, map[string]string{"crewhost.yaml": "llm: {provider: openai, model: m, api_key: k}\npermissions: {allow: [\"mcp__*\"]}\n"}, with(m), func(cfg *runner.Config) {
+		cfg.Crews = []*crew.Crew{c}
+	})
+	if v := r.host.Judge(c, nil, nil); len(v.Issues) > 0 {
+		t.Fatal(v.Issues)
+	}
+	run := func() []string {
+		t.Helper()
+		m.results = map[string][]string{}
+		if _, err := r.host.Run(t.Context(), c, nil); err != nil {
+			t.Fatal(err)
+		}
+		return m.results["You are First."]
+	}
+	run()
+	offered := slices.Clone(m.offered["You are First."])
+	if len(offered) != 6 || len(slices.Compact(slices.Sorted(slices.Values(offered)))) != 6 {
+		t.Fatalf("offered %q", offered)
+	}
+	var each []llm.ToolCall
+	for i, name := range offered {
+		if len(name) > 64 {
+			t.Errorf("%q has %d characters", name, len(name))
+		}
+		each = append(each, llm.ToolCall{ID: fmt.Sprint(i), Name: name, Arguments: "{}"})
+	}
+	m.calls["You are First."] = each
+	got := slices.Sorted(slices.Values(run())) // each says its own name
+	if diff := cmp.Diff([]string{"a.b", "a_b", "mcp__mcp__x", "read", cut + "1", cut + "2"}, got); diff != "" {
+		t.Error(diff)
 	}
 }
