@@ -214,6 +214,9 @@ func Read(path string) (*File, error) {
 }
 
 func read(path string) (data []byte, err error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // a pipe would hold us up for ever
+		return nil, fmt.Errorf("%s is no regular file", path)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err

@@ -64,7 +64,7 @@ func snapshot(ctx context.Context, path string) (files []full, last *newest, err
 	if files, err = namingOf(path).files(); err != nil {
 		return nil, nil, err
 	}
-	f, err := os.Open(path)
+	f, err := open(path)
 	if errors.Is(err, fs.ErrNotExist) && len(files) > 0 {
 		return files, nil, nil // its writer was stopped between two files
 	}
@@ -72,17 +72,29 @@ func snapshot(ctx context.Context, path string) (files []full, last *newest, err
 		return nil, nil, err
 	}
 	info, err := f.Stat()
-	if err == nil && info.IsDir() {
-		err = fmt.Errorf("%s is a folder", path)
-	}
 	if err != nil {
 		return nil, nil, errors.Join(err, f.Close())
 	}
 	return files, &newest{f, info.Size()}, nil
 }
 
+// open opens a file of a log. What is none is not opened: a pipe would hold the reader
+// up for ever.
+func open(path string) (*os.File, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case info.IsDir():
+		return nil, fmt.Errorf("%s is a folder", path)
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is no regular file", path)
+	}
+	return os.Open(path)
+}
+
 func readFile(ctx context.Context, path string, take func(Line) error) error {
-	f, err := os.Open(path)
+	f, err := open(path)
 	if err != nil {
 		return fmt.Errorf("reading the audit log: %w", err)
 	}
