@@ -30,6 +30,7 @@ type report struct {
 	crew     *crew.Crew
 	policy   *runner.Effective
 	weights  *runner.Weights
+	lock     string // the file that servers are held to; empty: they are held to none
 }
 
 // newReport is the report of what the host makes of a crew, which may be nil.
@@ -37,7 +38,7 @@ func newReport(s *session, target, approve string, host *runner.Host, c *crew.Cr
 	effective := host.Effective(c)
 	return report{
 		path: pathOf(target, v), approve: approve, verdict: v,
-		settings: s.settings, crew: c, policy: &effective, weights: &w,
+		settings: s.settings, crew: c, policy: &effective, weights: &w, lock: host.LockFile(),
 	}
 }
 

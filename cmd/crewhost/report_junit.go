@@ -163,6 +163,9 @@ func (o *output) junit(r report) junitSuites {
 		}
 		add(roomPolicy, junitCase{Name: "rules", Out: strings.Join(lines, "\n")})
 	}
+	if r.lock != "" && !failed[roomLock] {
+		add(roomLock, junitCase{Name: relative(root, r.lock), Out: warnings(roomLock)})
+	}
 	doc := junitSuites{Name: "crewhost run --validate"}
 	for _, room := range order {
 		if len(suites[room].Cases) > 0 {
