@@ -1,6 +1,7 @@
 package runner_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -39,6 +40,7 @@ func cutAt(lines int64) func(*os.File, []byte) error {
 // mortal is a crew in a folder of its own, of which each life is a host of its own.
 type mortal struct {
 	t     *testing.T
+	ctx   context.Context //nolint:containedctx // of its next life
 	dir   string
 	state string
 	// change changes the settings of a life, or of all.
@@ -49,7 +51,7 @@ type mortal struct {
 // mortalOf copies the crew of a folder.
 func mortalOf(t *testing.T, dir string) *mortal {
 	t.Helper()
-	m := &mortal{t: t, dir: filepath.Join(t.TempDir(), filepath.Base(dir)), state: t.TempDir()}
+	m := &mortal{t: t, ctx: t.Context(), dir: filepath.Join(t.TempDir(), filepath.Base(dir)), state: t.TempDir()}
 	if err := os.CopyFS(m.dir, os.DirFS(dir)); err != nil {
 		t.Fatal(err)
 	}
@@ -102,13 +104,13 @@ func (m *mortal) live(lines int64, change ...func(*runner.Config)) (*runner.Outp
 		m.t.Fatal(err)
 	}
 	if len(known) == 0 {
-		return host.Run(m.t.Context(), c, nil)
+		return host.Run(m.ctx, c, nil)
 	}
 	log, err := journal.Open(journal.Config{Dir: m.runs(), Write: cfg.WriteJournal}, known[0].ID)
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	return host.Resume(m.t.Context(), runner.Life{Log: log, AcceptChanges: m.accept}, c, nil)
+	return host.Resume(m.ctx, runner.Life{Log: log, AcceptChanges: m.accept}, c, nil)
 }
 
 // accountOf is what is to be the same, however many lives a run had.
@@ -258,4 +260,115 @@ func put(t *testing.T, path, text string) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+const ledgerCrew = `
+name: Ledger
+goal: Keep the books
+agents: { clerk: { goal: Write, tools: [file_write] } }
+tasks:
+  first: { description: Write one., expectedOutput: A word, agent: clerk }
+  second: { description: Write two., expectedOutput: A word, agent: clerk }
+`
+
+// ledger is a crew that adds a line to a file in each of two tasks: calls that may be
+// made once.
+func ledger(t *testing.T) *mortal {
+	t.Helper()
+	dir := t.TempDir()
+	put(t, filepath.Join(dir, "crewhost.yaml"), "llm: {provider: openai, model: plain}\npermissions: {default: allow}\n")
+	put(t, filepath.Join(dir, "crew.yaml"), ledgerCrew)
+	m := mortalOf(t, dir)
+	put(t, m.book(), "")
+	m.change = func(c *runner.Config) {
+		with(modelFunc(func(req llm.Request) *llm.Response {
+			if req.Messages[len(req.Messages)-1].Role == llm.RoleTool {
+				return answer("written")
+			}
+			return calls(llm.ToolCall{ID: "1", Name: "file_write", Arguments: `{"path":"/books/book.txt","content":"a line\n","append":true}`})
+		}))(c)
+		c.Mounts, c.Dir = []string{"books:/books:rw"}, m.dir
+	}
+	return m
+}
+
+func (m *mortal) book() string { return filepath.Join(m.dir, "books", "book.txt") }
+
+// written is how often the file was written to.
+func (m *mortal) written() int {
+	m.t.Helper()
+	data, err := os.ReadFile(m.book())
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return strings.Count(string(data), "\n")
+}
+
+// A call of which nobody knows whether it was made is asked about: a person looks, and
+// says so. Wherever the run was cut short, each call is made once.
+func TestAnUnknownCallIsAskedAbout(t *testing.T) {
+	asked, refused := 0, 0
+	for at := int64(1); ; at++ {
+		m := ledger(t)
+		_, err := m.live(at)
+		if err == nil {
+			break // there are no more lines
+		}
+		made := m.written()
+		person := approverFunc(func(r permission.Request) permission.Answer {
+			asked++
+			if r.Tool != "file_write" || !strings.Contains(string(r.Arguments), "book.txt") {
+				t.Errorf("asked about %+v", r)
+			}
+			return permission.Answer{} // it was made
+		})
+		out, err := m.live(-1, func(c *runner.Config) { c.Approver = person })
+		switch {
+		case err == nil && out.Final == "written" && m.written() == 2:
+		case err != nil && strings.Contains(err.Error(), "a person said not to call it again") && m.written() == made:
+			refused++
+		default:
+			t.Errorf("cut short after line %d: %v, %d lines", at, err, m.written())
+		}
+	}
+	if asked != 2 || refused != 2 {
+		t.Errorf("asked %d times, refused %d times", asked, refused)
+	}
+}
+
+// A run that is interrupted says so, and goes on where it was.
+func TestAnInterruptedRunIsResumed(t *testing.T) {
+	m := ledger(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	m.ctx = ctx
+	_, err := m.live(-1, func(c *runner.Config) {
+		model := c.Models
+		c.Models = func(ctx context.Context, p config.Profile, k runner.Credentials) (llm.Model, error) {
+			inner, err := model(ctx, p, k)
+			return interrupted{inner, interrupt, "two"}, err
+		}
+	})
+	runs, _ := journal.List(m.runs())
+	if err == nil || len(runs) != 1 || runs[0].State != journal.Interrupted || m.written() != 1 {
+		t.Fatalf("%v, %+v", err, runs)
+	}
+	m.ctx = t.Context()
+	if out, err := m.live(-1); err != nil || out.Final != "written" || m.written() != 2 {
+		t.Errorf("%v, %+v, %d lines", err, out, m.written())
+	}
+}
+
+// interrupted is a model that is asked about a word when somebody interrupts the run.
+type interrupted struct {
+	llm.Model
+	interrupt func()
+	word      string
+}
+
+func (m interrupted) Generate(ctx context.Context, req llm.Request) (*llm.Response, error) {
+	if strings.Contains(req.Messages[0].Text(), m.word) {
+		m.interrupt()
+		return nil, context.Cause(ctx)
+	}
+	return m.Model.Generate(ctx, req)
 }
