@@ -170,7 +170,7 @@ func (h *Host) explain(guard *permission.Guard, key, tool string, held []string)
 	case strings.HasPrefix(tool, "mcp__"):
 		r.Server, r.ServerTool = h.split(tool)
 	default:
-		return e, &ExplainError{fmt.Sprintf("there is no tool %q%s", tool, hintOf(strict.DidYouMean(tool, h.registry.Names())))}
+		return e, &ExplainError{fmt.Sprintf("there is no tool %q%s", tool, hintOf(nearTool(tool, h.registry.Names())))}
 	}
 	e.Outlook, e.Server, e.ServerTool = guard.Policy().Outlook(r), r.Server, r.ServerTool
 	return e, nil
@@ -189,6 +189,17 @@ func (h *Host) split(name string) (server, tool string) {
 		server, tool, _ = strings.Cut(rest, "__")
 	}
 	return server, tool
+}
+
+// nearTool names the tool that was meant, also where it was called by the name that a
+// server of an agent has for it.
+func nearTool(tool string, names []string) string {
+	for _, name := range names {
+		if strings.HasPrefix(name, "mcp__") && strings.HasSuffix(name, "__"+tool) {
+			return fmt.Sprintf("did you mean %q?", name)
+		}
+	}
+	return strict.DidYouMean(tool, names)
 }
 
 func hintOf(hint string) string {

@@ -128,6 +128,9 @@ func (h *Host) relive(ctx context.Context, c *crew.Crew, inputs crew.Inputs, eve
 		}
 	}
 	text := fmt.Sprintf("run %s is resumed: %d steps are not done again", log.Header().Run, steps)
+	if steps == 1 {
+		text = fmt.Sprintf("run %s is resumed: 1 step is not done again", log.Header().Run)
+	}
 	if len(done) > 0 {
 		text += ", and these tasks are completed: " + several(done)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -38,11 +39,13 @@ func (s *session) openTelemetry(ctx *cli.Context) {
 	}
 }
 
-// closeTelemetry exports what there is left. That it can't is worth a line, and no
-// other exit code.
+// closeTelemetry exports what there is left. That it can't is worth a line for traces
+// and one for metrics, and no other exit code.
 func (c *console) closeTelemetry(ctx context.Context) {
 	if err := c.telemetry.Close(ctx); err != nil {
-		newProgress(c.err, false).warn("telemetry: " + c.redactor.Redact(err.Error()))
+		for line := range strings.SplitSeq(c.redactor.Redact(err.Error()), "\n") { // as errors.Join writes them
+			newProgress(c.err, false).warn("telemetry: " + line)
+		}
 	}
 	c.telemetry = nil
 }
