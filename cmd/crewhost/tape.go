@@ -123,10 +123,18 @@ func fromOf(word string, steps int) (int, error) {
 	return n, nil
 }
 
-// target is the crew to be run: of a tape, where the command line names none.
+// target is the crew to be run: of a tape, where the command line names none. One that
+// is not where it was, as on another machine, is looked for by the words of the recorded
+// command line.
 func (t *taping) target(ctx *cli.Context) (string, error) {
 	if t != nil && t.replay != nil && ctx.NArg() == 0 {
-		return t.replay.Tape().Start.Crew, nil
+		start := t.replay.Tape().Start
+		if _, err := os.Stat(start.Crew); err != nil && start.Target != "" && filepath.IsLocal(start.Target) {
+			if _, err := os.Stat(start.Target); err == nil {
+				return start.Target, nil
+			}
+		}
+		return start.Crew, nil
 	}
 	return targetOf(ctx)
 }

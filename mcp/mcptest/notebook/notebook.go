@@ -18,7 +18,7 @@ import (
 )
 
 // Run serves a notebook on stdio until stdin ends.
-func Run(ctx context.Context) error { return New().Run(ctx, &mcp.StdioTransport{}) }
+func Run(ctx context.Context) error { return newServer().Run(ctx, &mcp.StdioTransport{}) }
 
 // facts are the notes that are there from the start.
 var facts = []note{
@@ -101,8 +101,8 @@ func text(s string) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: s}}}
 }
 
-// New returns a server with a notebook of its own.
-func New() *mcp.Server {
+// newServer returns a server with a notebook of its own.
+func newServer() *mcp.Server {
 	b := &notebook{notes: append([]note(nil), facts...)}
 	server := mcp.NewServer(&mcp.Implementation{Name: "notes", Version: "1.0.0"}, &mcp.ServerOptions{
 		Instructions: "A notebook about the tides. Search it before you write; add what you conclude.",

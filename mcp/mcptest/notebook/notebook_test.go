@@ -9,7 +9,7 @@ import (
 
 func TestNotebook(t *testing.T) {
 	here, there := mcp.NewInMemoryTransports()
-	server, err := New().Connect(t.Context(), there, nil)
+	server, err := newServer().Connect(t.Context(), there, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
