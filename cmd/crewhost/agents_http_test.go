@@ -26,12 +26,12 @@ func TestAgentsServersOverHTTP(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		what, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 		status, _ := strconv.Atoi(what)
-		switch {
-		case what == "well":
+		switch what {
+		case "well":
 			served.ServeHTTP(w, r)
-		case what == "moved":
+		case "moved":
 			http.Redirect(w, r, "https://elsewhere.example.com/deep-path", http.StatusPermanentRedirect)
-		case what == "breaks":
+		case "breaks":
 			panic(http.ErrAbortHandler)
 		default:
 			w.Header().Set("Www-Authenticate", `Bearer resource_metadata="http://`+r.Host+`/deep-path"`)

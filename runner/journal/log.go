@@ -102,7 +102,7 @@ func Create(cfg Config, h Header) (_ *Log, err error) {
 
 // NewID makes the id of a run that begins at a time: ids sort by time.
 func NewID(at time.Time) string {
-	return at.UTC().Format("20060102-150405-") + strings.ToLower(rand.Text()[:6])
+	return strings.ReplaceAll(at.UTC().Format("20060102-150405.000"), ".", "") + "-" + strings.ToLower(rand.Text()[:6])
 }
 
 // Open opens the journal of a run to resume it. It reads all of it, and refuses one
@@ -434,7 +434,7 @@ func (l *Log) at(offset int64) (record Record, err error) {
 // set.
 func (l *Log) append(r *Record, durable bool) error {
 	l.mu.Lock()
-	if l.err != nil {
+	if l.err != nil && !(r.End != nil && errors.As(l.err, new(*DivergenceError))) { // that it ended so is on record
 		defer l.mu.Unlock()
 		return l.err
 	}
