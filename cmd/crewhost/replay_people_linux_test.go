@@ -70,15 +70,18 @@ tasks: { only: { description: Ask everybody, expectedOutput: What they say, agen
 	_ = terminal.Close()
 	var reading sync.WaitGroup
 	reading.Go(func() {
-		answers := []struct{ after, typed string }{
-			{`with {"text":"first"}`, "y\n"}, {`with {"text":"second"}`, "not now\n"}, {`with {"text":"third"}`, "a\n"}, {"An agent asks: Which tide?", "the spring tide\n"}, {"region", "north\n"}, {"y = send", "y\n"},
+		const allow = "Allow?" // what is typed before is an answer to nothing
+		answers := []struct{ after, then, typed string }{
+			{`with {"text":"first"}`, allow, "y\n"}, {`with {"text":"second"}`, allow, "not now\n"}, {`with {"text":"third"}`, allow, "a\n"},
+			{"An agent asks: Which tide?", "", "the spring tide\n"}, {"region", "", "north\n"}, {"y = send", "", "y\n"},
 		}
 		buf := make([]byte, 4096)
 		for {
 			n, err := screen.Read(buf)
 			shown.Write(buf[:n])
 			for i, a := range answers { // in whatever order the questions come
-				if a.typed != "" && strings.Contains(shown.String(), a.after) {
+				_, rest, asked := strings.Cut(shown.String(), a.after)
+				if a.typed != "" && asked && strings.Contains(rest, a.then) {
 					_, _ = io.WriteString(screen, a.typed)
 					answers[i].typed = ""
 				}
