@@ -11,6 +11,7 @@ import (
 
 	"crewhost/runner/event"
 	"crewhost/runner/journal"
+	"crewhost/runner/llm/replay"
 )
 
 // Tape is a recording that was read. It is not changed by what replays it.
@@ -147,7 +148,7 @@ func (b *reader) take(n int, text []byte) error {
 		return readHeader(text)
 	}
 	var l line
-	if err := strictly(text, &l); err != nil {
+	if err := replay.Strictly(text, &l); err != nil {
 		return err
 	}
 	if members(l) != 1 {
@@ -276,7 +277,7 @@ func readHeader(text []byte) error {
 		// Of version 1.
 		Dialect json.RawMessage `json:"schema_dialect"`
 	}
-	if err := strictly(text, &h); err != nil || h.Tape != tapeName {
+	if err := replay.Strictly(text, &h); err != nil || h.Tape != tapeName {
 		return fmt.Errorf(`not a tape: the first line must be {"tape":%q,"version":%d}`, tapeName, tapeVersion)
 	}
 	if h.Version != tapeVersion {
@@ -295,19 +296,6 @@ func members(l line) int {
 		}
 	}
 	return n
-}
-
-// strictly decodes exactly one JSON value without unknown keys.
-func strictly(text []byte, into any) error {
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(into); err != nil {
-		return err
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("there is more on the line than one object")
-	}
-	return nil
 }
 
 // keyOf is the same for steps that ask the same: whatever the order of keys and the

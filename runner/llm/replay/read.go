@@ -98,7 +98,7 @@ func Read(r io.Reader, name string) (*Tape, error) {
 
 func readHeader(text []byte) (header, error) {
 	var h header
-	if err := strictly(text, &h); err != nil || h.Tape != tapeName {
+	if err := Strictly(text, &h); err != nil || h.Tape != tapeName {
 		return h, fmt.Errorf(`not a tape: the first line must be {"tape":%q,"version":%d}`, tapeName, tapeVersion)
 	}
 	if h.Version == wholeRuns {
@@ -112,7 +112,7 @@ func readHeader(text []byte) (header, error) {
 
 func readRecord(text []byte) (Record, error) {
 	var l line
-	if err := strictly(text, &l); err != nil {
+	if err := Strictly(text, &l); err != nil {
 		return Record{}, err
 	}
 	switch {
@@ -152,15 +152,15 @@ func readRecord(text []byte) (Record, error) {
 	return r, nil
 }
 
-// strictly decodes exactly one JSON value without unknown keys.
-func strictly(text []byte, into any) error {
+// Strictly decodes a line of a tape: exactly one JSON value, without unknown keys.
+func Strictly(text []byte, into any) error {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(into); err != nil {
 		return err
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("there is more on the line than one record")
+		return errors.New("there is more on the line than one value")
 	}
 	return nil
 }
