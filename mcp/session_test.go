@@ -75,11 +75,11 @@ func TestPingDuringCall(t *testing.T) {
 // nor started again; one that dies on the probe is.
 func TestStarts(t *testing.T) {
 	cfg := settings(
-		stdio("slow", mcptest.Standard, "-delay", "400ms", "-stderr", "up: slow", "-tools", "x"),
-		stdio("slow and old", mcptest.Standard, "-legacy", "-delay", "400ms", "-stderr", "up: old", "-tools", "y"),
+		stdio("slow", mcptest.Standard, "-delay", "1500ms", "-stderr", "up: slow", "-tools", "x"),
+		stdio("slow and old", mcptest.Standard, "-legacy", "-delay", "1500ms", "-stderr", "up: old", "-tools", "y"),
 		stdio("dies", mcptest.Scripted, "-unknown", "die", "-stderr", "up: dies", "-banner", "hello"),
 	)
-	cfg.ProbeTimeout = 100 * time.Millisecond
+	cfg.ProbeTimeout = 600 * time.Millisecond
 	r := start(t, cfg).connected()
 	reports := r.Reports()
 	if reports[0].Era != mcp.Modern || reports[1].Era != mcp.Legacy {

@@ -73,7 +73,7 @@ tasks: { only: { description: Ask everybody, expectedOutput: What they say, agen
 		const allow = "Allow?" // what is typed before is an answer to nothing
 		answers := []struct{ after, then, typed string }{
 			{`with {"text":"first"}`, allow, "y\n"}, {`with {"text":"second"}`, allow, "not now\n"}, {`with {"text":"third"}`, allow, "a\n"},
-			{"An agent asks: Which tide?", "", "the spring tide\n"}, {"region", "", "north\n"}, {"y = send", "", "y\n"},
+			{"An agent asks: Which tide?", "", "the spring tide\n"}, {"leaves it open", "region*", "north\n"}, {"y = send", "", "y\n"},
 		}
 		buf := make([]byte, 4096)
 		for {
