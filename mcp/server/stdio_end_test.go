@@ -240,6 +240,7 @@ func TestContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe() // that nobody reads
+	defer outR.Close()      // a write that is under way ends with it
 	done := make(chan error, 1)
 	go func() { done <- s.ServeStdio(ctx, inR, outW) }()
 	// I7: what the server takes in for a client that doesn't read has a bound.
