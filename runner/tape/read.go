@@ -319,11 +319,9 @@ func canonical(raw json.RawMessage) (json.RawMessage, error) {
 	if len(raw) == 0 {
 		return json.RawMessage("null"), nil
 	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	var v any
-	if err := dec.Decode(&v); err != nil {
+	text, err := replay.Canonical(raw)
+	if err != nil {
 		return nil, fmt.Errorf("the request of a step is no JSON: %w", err)
 	}
-	return encode(v)
+	return text, nil
 }

@@ -165,24 +165,33 @@ func Strictly(text []byte, into any) error {
 	return nil
 }
 
-// canonicalJSON returns JSON that is the same for equal requests: without spaces,
-// keys in order, numbers digit for digit (K31).
+// canonicalJSON is that of a request.
 func canonicalJSON(req llm.Request) (string, error) {
 	text, err := json.Marshal(req)
 	if err != nil {
 		return "", fmt.Errorf("a request cannot be written as JSON: %w", err)
 	}
+	canonical, err := Canonical(text)
+	if err != nil {
+		return "", fmt.Errorf("a request cannot be read back: %w", err)
+	}
+	return string(canonical), nil
+}
+
+// Canonical returns JSON that is the same for equal values: without spaces, keys in
+// order, numbers digit for digit (K31).
+func Canonical(text []byte) ([]byte, error) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.UseNumber()
 	var value any
 	if err := dec.Decode(&value); err != nil {
-		return "", fmt.Errorf("a request cannot be read back: %w", err)
+		return nil, err
 	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(value); err != nil { // maps in the order of their keys
-		return "", fmt.Errorf("a request cannot be written as JSON: %w", err)
+		return nil, err
 	}
-	return string(bytes.TrimSpace(b.Bytes())), nil
+	return bytes.TrimSpace(b.Bytes()), nil
 }
