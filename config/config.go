@@ -51,6 +51,7 @@ type Settings struct {
 	Audit       Audit
 	Journal     Journal
 	Vault       Vault
+	Tools       Tools
 }
 
 // MCP is the section of the MCP servers.

@@ -20,6 +20,7 @@ type document struct {
 	Audit       auditDocument       `key:"audit"`
 	Journal     journalDocument     `key:"journal"`
 	Vault       vaultDocument       `key:"vault"`
+	Tools       toolsDocument       `key:"tools"`
 }
 
 type mcpDocument struct {
@@ -120,6 +121,7 @@ func (l *loader) decode(tree *strict.Node) *Settings {
 		Audit:       l.audit(d, doc.Audit),
 		Journal:     l.journal(d, doc.Journal),
 		Vault:       l.vault(x, doc.Vault),
+		Tools:       l.tools(x, doc.Tools),
 	}
 	if r := doc.MCP.Reconnect; r.Max > 0 && r.Max < r.Initial {
 		d.Fail(r.Pos, strict.CodeBadValue, "mcp.reconnect.max is "+r.Max.String()+", and below mcp.reconnect.initial, which is "+r.Initial.String(), "")

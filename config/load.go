@@ -35,7 +35,7 @@ permissions:
   headless: deny
   crew_grants: true
   approvals: true
-` + memoryDefaults + journalDefaults
+` + memoryDefaults + journalDefaults + toolsDefaults
 
 // Load finds the settings, reads them and overlays them. Its error is
 // [strict.Issues] with every problem at once, sorted by place. Where no file is

@@ -83,6 +83,11 @@ func TestDefaults(t *testing.T) {
 		Knowledge:   Knowledge{Files: 2_000, Bytes: 64 << 20, Chunks: 20_000},
 		Audit:       Audit{MaxBytes: 16 << 20, Keep: 20, Required: true},
 		Journal:     Journal{Runs: 100},
+		Tools: Tools{
+			Web:      WebTools{Timeout: 30 * time.Second, Bytes: 8 << 20},
+			Database: Databases{Timeout: 30 * time.Second, Rows: 200},
+			Shell:    Shell{Timeout: time.Minute, Bytes: 1 << 20},
+		},
 	}
 	if diff := cmp.Diff(want, s); diff != "" {
 		t.Error(diff)
@@ -359,7 +364,7 @@ crewhost.yaml:41:45: permissions.headless: "ask" is not known (known: allow, den
 crewhost.yaml:41:57: permissions.allow must be a list, not a string (write a list: [mcp]) [wrong-type]
 crewhost.yaml:41:69: permissions.deny.0 is empty [missing]
 crewhost.yaml:42:9: mounts must be a list, not a string (write a list: [out]) [wrong-type]
-crewhost.yaml:43:1: unknown key "extra" (known: audit, journal, knowledge, llm, mcp, memory, mounts, permissions, vault) [unknown-key]`
+crewhost.yaml:43:1: unknown key "extra" (known: audit, journal, knowledge, llm, mcp, memory, mounts, permissions, tools, vault) [unknown-key]`
 	if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")); diff != "" {
 		t.Error(diff)
 	}
@@ -549,7 +554,7 @@ func TestFaultsOfVariablesNameThem(t *testing.T) {
 	want := []string{
 		`crewhost.yaml:2:17: the server "a": it has both a command and a url (a server is started or is called, keep one) [bad-server]`,
 		`crewhost.yaml:3:14: permissions must be a mapping, not a string [wrong-type]`,
-		`environment variable CREWHOST_FOO: unknown key "foo" (known: audit, journal, knowledge, llm, mcp, memory, mounts, permissions, vault) [unknown-key]`,
+		`environment variable CREWHOST_FOO: unknown key "foo" (known: audit, journal, knowledge, llm, mcp, memory, mounts, permissions, tools, vault) [unknown-key]`,
 		`environment variable CREWHOST_LLM__MODLE: llm is set as a whole and in parts (the other is environment variable CREWHOST_LLM) [duplicate-key]`,
 		`environment variable CREWHOST_LLM____X: a level of its name is empty (levels are parted by two underscores: CREWHOST_LLM__MODEL) [unknown-key]`,
 		`environment variable CREWHOST_MCP__CONNECT_TIMEOUT: mcp.connect_timeout: "0s" is not a duration above zero (write a number with a unit: 500ms, 30s, 2m) [bad-value]`,

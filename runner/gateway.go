@@ -11,6 +11,7 @@ import (
 
 	"crewhost/config"
 	"crewhost/config/secret"
+	"crewhost/config/vault"
 	"crewhost/mcp"
 	"crewhost/mcp/admission"
 	"crewhost/mcp/gateway"
@@ -24,8 +25,9 @@ import (
 // gate is the gateway of a host.
 type gate struct {
 	*gateway.Gateway
-	keys *gateway.Keys
-	run  string // by which the servers of agents are entered
+	vault *vault.Vault
+	keys  *gateway.Keys
+	run   string // by which the servers of agents are entered
 }
 
 // openGate makes the gateway that the settings describe. Nothing is sent, and the vault
@@ -36,7 +38,8 @@ func openGate(cfg Config, t *trail) (*gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	g.keys = gateway.NewKeys(OpenVault(cfg.Settings.Vault, cfg.Environ, cfg.Redactor), cfg.Redactor, func(line string) {
+	g.vault = OpenVault(cfg.Settings.Vault, cfg.Environ, cfg.Redactor)
+	g.keys = gateway.NewKeys(g.vault, cfg.Redactor, func(line string) {
 		cfg.Logger.Warn(line)
 	})
 	g.Gateway, err = gateway.New(gateway.Config{

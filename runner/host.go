@@ -21,6 +21,7 @@ import (
 	"crewhost/runner/telemetry"
 	"crewhost/tools"
 	"crewhost/tools/builtin"
+	"crewhost/tools/builtin/people"
 	"crewhost/tools/mount"
 	"crewhost/tools/permission"
 )
@@ -51,7 +52,7 @@ type Config struct {
 	// Approver answers calls that the policy asks about, and Asker questions
 	// of agents. Nil means that nobody can be asked.
 	Approver permission.Approver
-	Asker    builtin.Asker
+	Asker    people.Asker
 	// ConcurrentApprovals has the Approver be asked about several calls at once.
 	ConcurrentApprovals bool
 	// Respondent answers what servers ask; nil: what the settings declare is
@@ -121,7 +122,8 @@ type Host struct {
 	person   permission.Approver // who can be asked, whatever was answered before
 	twice    declared            // tools that may be called twice
 	builtins []string
-	taped    *tapedHost // nil: the host is no replay
+	off      []builtin.Off // of the built-in tools, those that are not there
+	taped    *tapedHost    // nil: the host is no replay
 }
 
 // Open checks the settings as far as that needs no server, then opens the mounts,
@@ -190,10 +192,12 @@ func Open(ctx context.Context, cfg Config) (_ *Host, err error) {
 	if h.trail, err = openTrail(ctx, h.cfg, who); err != nil {
 		return nil, err
 	}
-	if err := builtin.Register(h.registry, builtin.Config{FS: h.fs, Asker: cfg.Asker, Memory: memoryOf, Documents: documentsOf}); err != nil {
-		return nil, fmt.Errorf("registering the built-in tools: %w", err)
+	if h.gate, err = openGate(h.cfg, h.trail); err != nil {
+		return nil, err
 	}
-	h.builtins = h.registry.Names()
+	if err := h.registerBuiltins(); err != nil {
+		return nil, err
+	}
 	if err := h.cue(settings); err != nil {
 		return nil, err
 	}
@@ -203,9 +207,6 @@ func Open(ctx context.Context, cfg Config) (_ *Host, err error) {
 	}
 	environ, err := underHosts(settings, cfg.Environ)
 	if err != nil {
-		return nil, err
-	}
-	if h.gate, err = openGate(h.cfg, h.trail); err != nil {
 		return nil, err
 	}
 	h.servers, err = mcp.Startup(ctx, h.gate.entered(settings.MCP, cfg.Redactor), h.registry, mcp.Options{
@@ -324,6 +325,9 @@ func (c catalog) Profiles() []string { return c.profiles }
 // Missing says why a server's tool is not there: its server skipped it, or some
 // server failed and may have been the one to bring it.
 func (c catalog) Missing(tool string) string {
+	if why := c.host.missingBuiltin(tool); why != "" {
+		return why
+	}
 	var failed []string
 	for _, d := range c.defs {
 		if d.Name == tool && c.host.isOfAgents(d) {

@@ -31,7 +31,7 @@ import (
 	"crewhost/runner/event/eventtest"
 	"crewhost/runner/llm"
 	"crewhost/tools"
-	"crewhost/tools/builtin"
+	"crewhost/tools/builtin/people"
 	"crewhost/tools/permission"
 )
 
@@ -509,7 +509,7 @@ func TestCallsAreLogged(t *testing.T) {
 
 type brokenAsker struct{}
 
-func (brokenAsker) Ask(context.Context, builtin.Question) (builtin.Answer, error) {
+func (brokenAsker) Ask(context.Context, people.Question) (people.Answer, error) {
 	panic("out of order")
 }
 

@@ -8,7 +8,7 @@ import (
 	"crewhost/runner/knowledge"
 	"crewhost/runner/memory"
 	"crewhost/tools"
-	"crewhost/tools/builtin"
+	"crewhost/tools/builtin/mind"
 )
 
 // recollectionKey is the key under which the context of a run holds its
@@ -25,14 +25,14 @@ func recollectionOf(ctx context.Context) *recollection {
 }
 
 // memoryOf and documentsOf are what the tools of the run of a context work with.
-func memoryOf(ctx context.Context) builtin.Memory {
+func memoryOf(ctx context.Context) mind.Memory {
 	if r := recollectionOf(ctx); r != nil && r.memory != nil {
 		return noted{r}
 	}
 	return nil
 }
 
-func documentsOf(ctx context.Context) builtin.Documents {
+func documentsOf(ctx context.Context) mind.Documents {
 	if r := recollectionOf(ctx); r != nil && r.library != nil {
 		return shelf{r}
 	}
@@ -46,8 +46,8 @@ var errRecollection = errors.New("it can't be used at the moment")
 // noted is the memory as agents use it.
 type noted struct{ *recollection }
 
-// Search implements [builtin.Memory]. It finds also what this run has kept.
-func (n noted) Search(ctx context.Context, query string, top int, least float64) ([]builtin.Passage, error) {
+// Search implements [mind.Memory]. It finds also what this run has kept.
+func (n noted) Search(ctx context.Context, query string, top int, least float64) ([]mind.Passage, error) {
 	found, err := n.memory.Recall(ctx, memory.Question{Text: query, Top: top, MinScore: least})
 	if err != nil {
 		n.warn(ctx, "", "the crew's memory: %v", err)
@@ -55,14 +55,14 @@ func (n noted) Search(ctx context.Context, query string, top int, least float64)
 			return nil, errRecollection
 		}
 	}
-	var passages []builtin.Passage
+	var passages []mind.Passage
 	for _, e := range found {
-		passages = append(passages, builtin.Passage{Place: provenance(e), Text: e.Text, Score: e.Score})
+		passages = append(passages, mind.Passage{Place: provenance(e), Text: e.Text, Score: e.Score})
 	}
 	return passages, nil
 }
 
-// Store implements [builtin.Memory].
+// Store implements [mind.Memory].
 func (n noted) Store(ctx context.Context, call tools.Call, key, text string) error {
 	err := n.memory.Keep(ctx, memory.Entry{
 		Run: n.run, RunAt: n.began, Task: call.Task, Agent: call.Agent, Key: n.redact(key), Text: n.redact(text),
@@ -77,7 +77,7 @@ func (n noted) Store(ctx context.Context, call tools.Call, key, text string) err
 // shelf is the documents as agents use them.
 type shelf struct{ *recollection }
 
-// Collections implements [builtin.Documents].
+// Collections implements [mind.Documents].
 func (s shelf) Collections() []string {
 	var names []string
 	for _, c := range s.crew.RAG.Collections {
@@ -86,8 +86,8 @@ func (s shelf) Collections() []string {
 	return names
 }
 
-// Search implements [builtin.Documents].
-func (s shelf) Search(ctx context.Context, question, collection string, top int) ([]builtin.Passage, error) {
+// Search implements [mind.Documents].
+func (s shelf) Search(ctx context.Context, question, collection string, top int) ([]mind.Passage, error) {
 	q := knowledge.Question{Text: question, Top: top}
 	if collection != "" {
 		q.Collections = []string{collection}
@@ -99,9 +99,9 @@ func (s shelf) Search(ctx context.Context, question, collection string, top int)
 			return nil, errRecollection
 		}
 	}
-	var passages []builtin.Passage
+	var passages []mind.Passage
 	for _, e := range found {
-		passages = append(passages, builtin.Passage{Place: fmt.Sprintf("%s (%s)", e.Cite(), e.Collection), Text: s.redact(e.Text), Score: e.Score})
+		passages = append(passages, mind.Passage{Place: fmt.Sprintf("%s (%s)", e.Cite(), e.Collection), Text: s.redact(e.Text), Score: e.Score})
 	}
 	return passages, nil
 }

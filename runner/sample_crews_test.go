@@ -17,7 +17,7 @@ import (
 	"crewhost/runner"
 	"crewhost/runner/llm"
 	"crewhost/runner/llm/replay"
-	"crewhost/tools/builtin"
+	"crewhost/tools/builtin/people"
 )
 
 // TestSampleCrewsReplayStrictly records each crew of testdata/crews while it runs on
@@ -97,8 +97,8 @@ func (r *recordings) again(_ context.Context, p config.Profile, _ runner.Credent
 // yes is a person who agrees to everything.
 type yes struct{}
 
-func (yes) Ask(context.Context, builtin.Question) (builtin.Answer, error) {
-	return builtin.Answer{Text: "yes"}, nil
+func (yes) Ask(context.Context, people.Question) (people.Answer, error) {
+	return people.Answer{Text: "yes"}, nil
 }
 
 // runSample runs a crew in a copy of its folder. It returns the output of each

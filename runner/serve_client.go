@@ -10,13 +10,13 @@ import (
 	"crewhost/mcp"
 	"crewhost/mcp/server"
 	"crewhost/tools"
-	"crewhost/tools/builtin"
+	"crewhost/tools/builtin/people"
 	"crewhost/tools/permission"
 )
 
 // ClientPerson asks the person behind the MCP client that a call came from, as far
 // as that client lets itself be asked. It is an [permission.Approver], a
-// [builtin.Asker] and an [mcp.Respondent].
+// [people.Asker] and an [mcp.Respondent].
 //
 // Who answers is whoever the client says: nothing proves that it is a person. To
 // have it approve calls is a decision of the operator (R3, I8).
@@ -26,7 +26,7 @@ type ClientPerson struct {
 	Headless permission.Verdict
 	// Asker answers questions of agents where the client can't be asked; nil:
 	// nobody does.
-	Asker builtin.Asker
+	Asker people.Asker
 }
 
 // maxAsked is how many characters of a call's arguments a person is shown.
@@ -70,8 +70,8 @@ func (p ClientPerson) Approve(ctx context.Context, q permission.Question) (permi
 	return permission.Answer{Allow: answer.Action == "accept" && allow, Reason: tools.Truncate(reason, maxAsked)}, nil
 }
 
-// Ask implements [builtin.Asker].
-func (p ClientPerson) Ask(ctx context.Context, q builtin.Question) (builtin.Answer, error) {
+// Ask implements [people.Asker].
+func (p ClientPerson) Ask(ctx context.Context, q people.Question) (people.Answer, error) {
 	type field struct {
 		Type    string   `json:"type"`
 		Title   string   `json:"title,omitempty"`
@@ -79,14 +79,14 @@ func (p ClientPerson) Ask(ctx context.Context, q builtin.Question) (builtin.Answ
 		Default string   `json:"default,omitempty"`
 	}
 	f := field{Type: "string", Title: "Answer", Enum: q.Choices, Default: q.Default}
-	if q.Kind == builtin.KindApproval {
+	if q.Kind == people.KindApproval {
 		f = field{Type: "boolean", Title: "Approve"}
 	}
 	schema, err := json.Marshal(map[string]any{
 		"type": "object", "properties": map[string]field{"answer": f}, "required": []string{"answer"},
 	})
 	if err != nil {
-		return builtin.Answer{}, err
+		return people.Answer{}, err
 	}
 	who := "An agent asks: "
 	if q.Agent != "" {
@@ -97,19 +97,19 @@ func (p ClientPerson) Ask(ctx context.Context, q builtin.Question) (builtin.Answ
 	case errors.Is(err, server.ErrNoClient) && p.Asker != nil:
 		return p.Asker.Ask(ctx, q)
 	case err != nil:
-		return builtin.Answer{}, err
+		return people.Answer{}, err
 	}
 	said := answer.Content["answer"]
 	text, _ := said.(string)
 	switch {
-	case q.Kind == builtin.KindApproval && answer.Action == "accept" && said == true:
-		return builtin.Answer{Text: "yes"}, nil
-	case q.Kind == builtin.KindApproval: // a form that was put away has no answer
-		return builtin.Answer{Text: "no", Unasked: answer.Action == cancelled}, nil
+	case q.Kind == people.KindApproval && answer.Action == "accept" && said == true:
+		return people.Answer{Text: "yes"}, nil
+	case q.Kind == people.KindApproval: // a form that was put away has no answer
+		return people.Answer{Text: "no", Unasked: answer.Action == cancelled}, nil
 	case answer.Action != "accept": // no answer at all would be the default
-		return builtin.Answer{}, errors.New("the person declined to answer")
+		return people.Answer{}, errors.New("the person declined to answer")
 	}
-	return builtin.Answer{Text: text}, nil
+	return people.Answer{Text: text}, nil
 }
 
 // Elicit implements [mcp.Respondent]: a question of a server goes on to the client,

@@ -5,7 +5,7 @@ import (
 
 	"crewhost/mcp"
 	"crewhost/runner/journal"
-	"crewhost/tools/builtin"
+	"crewhost/tools/builtin/people"
 	"crewhost/tools/permission"
 )
 
@@ -31,12 +31,12 @@ func stepOfAnswer(ctx context.Context, q permission.Question, get func(context.C
 }
 
 // askerSteps has each answer to an agent be a step.
-type askerSteps struct{ builtin.Asker }
+type askerSteps struct{ people.Asker }
 
-// Ask implements [builtin.Asker].
-func (s askerSteps) Ask(ctx context.Context, q builtin.Question) (builtin.Answer, error) {
+// Ask implements [people.Asker].
+func (s askerSteps) Ask(ctx context.Context, q people.Question) (people.Answer, error) {
 	return take(ctx, step{kind: journal.Question, name: string(q.Kind), request: q},
-		func(ctx context.Context) (builtin.Answer, error) { return s.Asker.Ask(ctx, q) })
+		func(ctx context.Context) (people.Answer, error) { return s.Asker.Ask(ctx, q) })
 }
 
 // respondentSteps has each decision about a server's question be a step. The values

@@ -6,6 +6,7 @@ import (
 
 	"crewhost/runner/journal"
 	"crewhost/tools"
+	"crewhost/tools/native"
 	"crewhost/tools/permission"
 )
 
@@ -40,22 +41,15 @@ func (h *Host) stepOfTool(ctx context.Context, o permission.Observation, run fun
 // host knows; of others, nobody but the settings is believed, whatever a server says
 // of its tools (R4).
 func (h *Host) effectOf(o permission.Observation) journal.Effect {
-	if o.Request.Server == "" {
-		switch o.Call.Name {
-		case "file_read", "directory_read", "json_tool", "human_input", "semantic_search", "rag_search":
-			return journal.NoEffect
-		case "memory_store": // a note that is there already takes its own place
-			return journal.Repeatable
-		case "file_write":
-			var args map[string]json.RawMessage
-			_ = json.Unmarshal(o.Call.Arguments, &args) // the guard has seen that it is an object
-			if _, ok := args["append"]; ok {
-				return journal.Once
+	if t, _ := h.registry.Lookup(o.Call.Name); o.Request.Server == "" {
+		if own, ok := t.(native.Tool); ok {
+			switch own.Does(o.Call.Arguments) {
+			case native.ReadOnly:
+				return journal.NoEffect
+			case native.Repeatable:
+				return journal.Repeatable
+			case native.Once:
 			}
-			if _, ok := args["create_backup"]; ok {
-				return journal.Once // of the second, the backup would be what the first wrote
-			}
-			return journal.Repeatable
 		}
 	}
 	return h.twice.effect(o.Request)

@@ -32,7 +32,21 @@ var imports = map[string][]string{
 	"tools/mount":      {},
 	"tools/search":     {"tools"},
 	"tools/audit":      {},
-	"tools/builtin":    {"tools", "tools/mount"},
+	"tools/native":     {"tools"},
+	// For tests of the rooms of tools/builtin.
+	"tools/native/nativetest": {"tools", "tools/mount", "tools/native"},
+	"tools/builtin": {
+		"tools", "tools/mount", "tools/native", "tools/builtin/files", "tools/builtin/documents",
+		"tools/builtin/web", "tools/builtin/database", "tools/builtin/shell", "tools/builtin/people", "tools/builtin/mind",
+	},
+	"tools/builtin/charset":   {},
+	"tools/builtin/files":     {"tools", "tools/mount", "tools/native", "tools/builtin/charset"},
+	"tools/builtin/documents": {"tools", "tools/mount", "tools/native", "tools/builtin/charset"},
+	"tools/builtin/web":       {"tools", "tools/mount", "tools/native", "tools/builtin/charset"},
+	"tools/builtin/database":  {"tools", "tools/mount", "tools/native"},
+	"tools/builtin/shell":     {"tools", "tools/mount", "tools/native"},
+	"tools/builtin/people":    {"tools", "tools/native"},
+	"tools/builtin/mind":      {"tools", "tools/native"},
 
 	"crew": {"config/strict"},
 
@@ -52,7 +66,8 @@ var imports = map[string][]string{
 
 	"runner": {
 		"config", "config/secret", "config/secret/sealed", "config/strict", "config/vault", "crew", "mcp", "mcp/admission", "mcp/gateway", "mcp/server",
-		"tools", "tools/permission", "tools/mount", "tools/builtin", "tools/audit",
+		"tools", "tools/permission", "tools/mount", "tools/native", "tools/builtin", "tools/audit",
+		"tools/builtin/database", "tools/builtin/mind", "tools/builtin/people", "tools/builtin/shell", "tools/builtin/web",
 		"runner/llm", "runner/llm/provider", "runner/llm/replay",
 		"runner/agent", "runner/process", "runner/event", "runner/journal",
 		"runner/index", "runner/memory", "runner/knowledge",
@@ -81,7 +96,7 @@ var imports = map[string][]string{
 
 // testOnly are packages that only tests and command packages of their own may
 // import.
-var testOnly = []string{"mcp/mcptest", "mcp/mcptest/interop", "runner/llm/llmtest", "runner/event/eventtest"}
+var testOnly = []string{"tools/native/nativetest", "mcp/mcptest", "mcp/mcptest/interop", "runner/llm/llmtest", "runner/event/eventtest"}
 
 const sdk = "github.com/modelcontextprotocol/" + "go-sdk"
 

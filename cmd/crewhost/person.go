@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"crewhost/tools"
-	"crewhost/tools/builtin"
+	"crewhost/tools/builtin/people"
 	"crewhost/tools/permission"
 )
 
@@ -142,13 +142,13 @@ func orNobody(agent string) string {
 // Ask puts a question of an agent (the human_input tool) at the terminal. Where
 // nobody is there, --approve allow gives the question's own default, and
 // everything else is an error: an answer is never made up.
-func (p *person) Ask(ctx context.Context, q builtin.Question) (builtin.Answer, error) {
+func (p *person) Ask(ctx context.Context, q people.Question) (people.Answer, error) {
 	if !p.console.terminal {
 		return p.unattended(q)
 	}
 	over, err := p.turn(ctx)
 	if err != nil {
-		return builtin.Answer{}, err
+		return people.Answer{}, err
 	}
 	defer over()
 	said, err := p.keyboard.line(ctx, func() {
@@ -157,29 +157,29 @@ func (p *person) Ask(ctx context.Context, q builtin.Question) (builtin.Answer, e
 			p.progress.line(grey, fmt.Sprintf("  %d) %s", i+1, choice))
 		}
 		switch {
-		case q.Kind == builtin.KindApproval:
+		case q.Kind == people.KindApproval:
 			p.progress.line(yellow, "Answer y or n, or in your own words")
 		case q.Default != "":
 			p.progress.line(grey, "Enter alone means: "+q.Default)
 		}
 	})
-	return builtin.Answer{Text: said}, err
+	return people.Answer{Text: said}, err
 }
 
 // unattended answers a question that nobody can be asked. That --approve allows is
 // the word of whoever started the run; that it denies is word of nobody.
-func (p *person) unattended(q builtin.Question) (builtin.Answer, error) {
+func (p *person) unattended(q people.Question) (people.Answer, error) {
 	switch {
-	case p.mode == "allow" && q.Kind == builtin.KindApproval:
+	case p.mode == "allow" && q.Kind == people.KindApproval:
 		p.progress.warn("approved by --approve allow: " + q.Prompt)
-		return builtin.Answer{Text: "yes"}, nil
-	case p.mode == "deny" && q.Kind == builtin.KindApproval:
-		return builtin.Answer{Text: "no", Unasked: true}, nil
+		return people.Answer{Text: "yes"}, nil
+	case p.mode == "deny" && q.Kind == people.KindApproval:
+		return people.Answer{Text: "no", Unasked: true}, nil
 	case p.mode == "allow" && q.Default != "":
 		p.progress.warn("answered with its default by --approve allow: " + q.Prompt)
-		return builtin.Answer{Text: q.Default}, nil
+		return people.Answer{Text: q.Default}, nil
 	default:
-		return builtin.Answer{}, errNobody
+		return people.Answer{}, errNobody
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"crewhost/tools/builtin"
+	"crewhost/tools/builtin/people"
 	"crewhost/tools/permission"
 )
 
@@ -139,17 +139,17 @@ func TestWhatAPersonIsShown(t *testing.T) {
 func TestAskUnattended(t *testing.T) {
 	for _, tt := range []struct {
 		mode string
-		q    builtin.Question
+		q    people.Question
 		want string
 		err  error
 	}{
-		{"ask", builtin.Question{Kind: builtin.KindApproval}, "", errNobody},
-		{"ask", builtin.Question{Kind: builtin.KindText, Default: "x"}, "", errNobody},
-		{"allow", builtin.Question{Kind: builtin.KindApproval}, "yes", nil},
-		{"allow", builtin.Question{Kind: builtin.KindText, Default: "x"}, "x", nil},
-		{"allow", builtin.Question{Kind: builtin.KindText}, "", errNobody},
-		{"deny", builtin.Question{Kind: builtin.KindApproval}, "no", nil},
-		{"deny", builtin.Question{Kind: builtin.KindText, Default: "x"}, "", errNobody},
+		{"ask", people.Question{Kind: people.KindApproval}, "", errNobody},
+		{"ask", people.Question{Kind: people.KindText, Default: "x"}, "", errNobody},
+		{"allow", people.Question{Kind: people.KindApproval}, "yes", nil},
+		{"allow", people.Question{Kind: people.KindText, Default: "x"}, "x", nil},
+		{"allow", people.Question{Kind: people.KindText}, "", errNobody},
+		{"deny", people.Question{Kind: people.KindApproval}, "no", nil},
+		{"deny", people.Question{Kind: people.KindText, Default: "x"}, "", errNobody},
 	} {
 		p, _, _ := sit(t, tt.mode)
 		p.console.terminal = false

@@ -17,7 +17,7 @@ import (
 	"crewhost/runner"
 	"crewhost/runner/event"
 	"crewhost/tools"
-	"crewhost/tools/builtin"
+	"crewhost/tools/builtin/people"
 	"crewhost/tools/permission"
 )
 
@@ -248,9 +248,9 @@ func (r *remote) approved(e event.Event, a permission.Answer, by string) permiss
 }
 
 // Ask puts a question of an agent.
-func (r *remote) Ask(ctx context.Context, q builtin.Question) (builtin.Answer, error) {
-	input := map[builtin.Kind]string{
-		builtin.KindText: event.InputText, builtin.KindApproval: event.InputConfirm, builtin.KindChoice: event.InputChoice,
+func (r *remote) Ask(ctx context.Context, q people.Question) (people.Answer, error) {
+	input := map[people.Kind]string{
+		people.KindText: event.InputText, people.KindApproval: event.InputConfirm, people.KindChoice: event.InputChoice,
 	}[q.Kind]
 	needed := event.Event{Kind: event.InputNeeded, Question: &event.Question{
 		Input: input, Prompt: q.Prompt, Choices: slices.Clone(q.Choices), Default: q.Default,
@@ -260,29 +260,29 @@ func (r *remote) Ask(ctx context.Context, q builtin.Question) (builtin.Answer, e
 		return err
 	})
 	if err != nil {
-		return builtin.Answer{}, err
+		return people.Answer{}, err
 	}
 	if answered {
 		r.given(given, c.Action, byCommand)
 		said, err := answerOf(q, c)
-		return builtin.Answer{Text: said}, err
+		return people.Answer{Text: said}, err
 	}
 	r.mu.Lock()
 	mode := r.mode
 	r.mu.Unlock()
 	switch {
-	case q.Kind == builtin.KindApproval && mode == "allow":
+	case q.Kind == people.KindApproval && mode == "allow":
 		r.given(given, "accept", byFlag)
-		return builtin.Answer{Text: "yes"}, nil
-	case q.Kind == builtin.KindApproval:
+		return people.Answer{Text: "yes"}, nil
+	case q.Kind == people.KindApproval:
 		r.given(given, "decline", byNobody)
-		return builtin.Answer{Text: "no", Unasked: true}, nil
+		return people.Answer{Text: "no", Unasked: true}, nil
 	case q.Default != "":
 		r.given(given, "accept", byDefault)
-		return builtin.Answer{Text: q.Default, Unasked: mode != "allow"}, nil
+		return people.Answer{Text: q.Default, Unasked: mode != "allow"}, nil
 	default:
 		r.given(given, "cancel", byNobody)
-		return builtin.Answer{}, errNobodyWatches
+		return people.Answer{}, errNobodyWatches
 	}
 }
 
@@ -296,9 +296,9 @@ func (r *remote) given(e event.Event, action, by string) {
 
 // answerOf is the answer to a question that a command gives: the text of its value,
 // or what a truth or a number looks like. The error says why it is none.
-func answerOf(q builtin.Question, c event.Command) (string, error) {
+func answerOf(q people.Question, c event.Command) (string, error) {
 	if c.Action != "accept" {
-		if q.Kind == builtin.KindApproval {
+		if q.Kind == people.KindApproval {
 			return "no", nil
 		}
 		return "", fmt.Errorf("the question of an agent can't be declined; answer it in words")
@@ -307,7 +307,7 @@ func answerOf(q builtin.Question, c event.Command) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if q.Kind != builtin.KindChoice || text == "" {
+	if q.Kind != people.KindChoice || text == "" {
 		return text, nil
 	}
 	n, err := strconv.Atoi(text)

@@ -1,105 +1,117 @@
-// Package builtin holds the tools that every host has: reading and writing files
-// in the mounts, listing folders, working on JSON, asking a person, and using what
-// a crew remembers and the documents that it has.
+// Package builtin holds the tools that every host has, a folder for each kind:
+//
+//	files      read, write and edit files of the mounts, list and search folders
+//	documents  JSON, CSV, XML, PDF, spreadsheets, texts, mail
+//	web        HTTP APIs, pages, search engines, GitHub
+//	database   SQLite, PostgreSQL, MySQL
+//	shell      programs of an allow-list
+//	people     a person's answer
+//	mind       thoughts, a to-do list, the crew's memory and documents
+//
+// They are made of package tools/native, and registered together:
 //
 //	var reg tools.Registry
-//	err := builtin.Register(&reg, builtin.Config{FS: fsys, Asker: terminal})
+//	off, err := builtin.Register(&reg, builtin.Config{FS: fsys, Asker: terminal})
 //
-// The tools are strict with their arguments and helpful about it: a result that
-// is an error names every wrong argument at once, with the nearest known name, so
-// that a model can do better in its next try. A number or a boolean that a model
-// wrote as a string is taken where nothing is lost by it; nothing else is
-// converted. What a tool gives back is bounded, and says so where it was cut.
+// A tool that could do harm, or that lacks something, is off until the settings turn it
+// on, and [Off] says how.
 package builtin
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
+	"slices"
+	"strings"
 
 	"crewhost/tools"
+	"crewhost/tools/builtin/database"
+	"crewhost/tools/builtin/documents"
+	"crewhost/tools/builtin/files"
+	"crewhost/tools/builtin/mind"
+	"crewhost/tools/builtin/people"
+	"crewhost/tools/builtin/shell"
+	"crewhost/tools/builtin/web"
 	"crewhost/tools/mount"
+	"crewhost/tools/native"
 )
 
-// Bounds of what the tools take and give, in characters (code points) or bytes.
-const (
-	maxText     = 4_000    // characters of a result where nothing else is said
-	maxFileText = 32_000   // characters that file_read gives by default
-	maxFile     = 16 << 20 // bytes of a file that is read whole
-	maxWrite    = 4 << 20  // bytes that file_write writes
-	maxJSON     = 4 << 20  // bytes of a document for json_tool
-)
-
-// Config is what the tools work with. The zero value is useful for listing them:
-// each says, when called, what it lacks.
+// Config is what the tools work with. The zero value is useful for listing them: those
+// that are on say, when called, what they lack.
 type Config struct {
-	// FS is the file system of the file tools; nil holds no mount.
+	// FS is the file system of all tools that have files; nil holds no mount. It takes
+	// the place of that of Web, Database and Shell.
 	FS *mount.FS
-	// Asker asks a person for human_input; nil means that nobody can be asked.
-	Asker Asker
-	// Memory and Documents return what the crew has that makes a call, by the
-	// context of the call: nil where it has none, or no crew makes it. A nil
-	// function is one that returns nil.
-	Memory    func(context.Context) Memory
-	Documents func(context.Context) Documents
+	// Asker asks a person; nil means that nobody can be asked.
+	Asker people.Asker
+	Mind  mind.Config
+	Web   web.Config
+	// Database and Shell are nil where the settings don't turn them on.
+	Database *database.Config
+	Shell    *shell.Config
+	// Disabled are the names of tools that the settings turn off.
+	Disabled []string
 }
 
-// Register adds the built-in tools to reg. The error joins the refusals of reg.
-func Register(reg *tools.Registry, cfg Config) error {
+// Off is a tool that is not registered.
+type Off struct {
+	Tool native.Tool
+	// Why says what keeps it off and which setting turns it on, as the end of a sentence
+	// that begins with its name.
+	Why string
+}
+
+// Register adds the tools that are on to reg, and returns those that are off, by name.
+// The error joins the refusals of reg.
+func Register(reg *tools.Registry, cfg Config) ([]Off, error) {
 	var errs []error
-	for _, t := range []tool{
-		fileRead(cfg.FS), fileWrite(cfg.FS), directoryRead(cfg.FS), jsonTool(), humanInput(cfg.Asker),
-		memoryStore(cfg.Memory), semanticSearch(cfg.Memory), ragSearch(cfg.Documents),
-	} {
-		errs = append(errs, reg.Add(t))
+	var off []Off
+	for _, t := range All(cfg) {
+		if t.Why != "" {
+			off = append(off, t)
+			continue
+		}
+		errs = append(errs, reg.Add(t.Tool))
 	}
-	return errors.Join(errs...)
+	return off, errors.Join(errs...)
 }
 
-// tool is a built-in: a definition, and a function over its decoded arguments.
-type tool struct {
-	def    tools.Definition
-	params []string // the names in the schema, required ones first
-	run    func(ctx context.Context, call tools.Call, args *arguments) (tools.Result, error)
-}
-
-// Definition implements [tools.Tool].
-func (t tool) Definition() tools.Definition { return t.def }
-
-// Call implements [tools.Tool].
-func (t tool) Call(ctx context.Context, call tools.Call) (tools.Result, error) {
-	if ctx.Err() != nil {
-		return tools.Result{}, ended(ctx, t.def.Name)
+// All returns every tool by name, on or off: one that is on has no Why.
+func All(cfg Config) []Off {
+	var all []Off
+	add := func(why string, list ...native.Tool) {
+		for _, t := range list {
+			o := Off{t, why}
+			if slices.Contains(cfg.Disabled, t.Name) {
+				o.Why = "is one of tools.disabled in the settings"
+			}
+			all = append(all, o)
+		}
 	}
-	args, err := decode(call.Arguments, t.params)
-	if err != nil {
-		return tools.Result{}, &tools.Error{Code: tools.CodeArgumentsInvalid, Tool: t.def.Name, Detail: err.Error(), Err: err}
+	add("", files.Tools(cfg.FS)...)
+	add("", documents.Tools(cfg.FS)...)
+	add("", people.Tools(cfg.Asker)...)
+	add("", mind.Tools(cfg.Mind)...)
+	cfg.Web.FS = cfg.FS
+	for _, t := range web.Tools(cfg.Web) {
+		why := ""
+		if t.Name == "web_search" && cfg.Web.Search.Authorize == nil {
+			why = "needs a search engine; name one in tools.web_search of the settings"
+		}
+		add(why, t)
 	}
-	args.tool = t.def.Name
-	return t.run(ctx, call, args)
-}
-
-// define makes a definition with a hand-written schema.
-func define(name, title, description, schema string, readOnly bool) tools.Definition {
-	closed := false
-	return tools.Definition{
-		Name: name, Title: title, Description: description,
-		InputSchema: json.RawMessage(schema),
-		Annotations: tools.Annotations{ReadOnly: &readOnly, OpenWorld: &closed},
+	data, why := cfg.Database, ""
+	if data == nil {
+		data, why = &database.Config{}, "is off; tools.database.enabled in the settings turns it on"
 	}
-}
-
-// ended is the error of a call whose context ended.
-func ended(ctx context.Context, tool string) error {
-	e := &tools.Error{Code: tools.CodeCancelled, Tool: tool, Detail: "the call was cancelled", Err: context.Cause(ctx)}
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		e.Code, e.Detail = tools.CodeCallTimeout, "the call took too long"
+	with := *data
+	with.FS = cfg.FS
+	add(why, database.Tools(with)...)
+	programs, why := cfg.Shell, ""
+	if programs == nil {
+		programs, why = &shell.Config{}, "is off; tools.shell.enabled in the settings turns it on"
 	}
-	return e
-}
-
-// failuref is [tools.Failure] with a format.
-func failuref(format string, args ...any) tools.Result {
-	return tools.Failure(fmt.Sprintf(format, args...))
+	run := *programs
+	run.FS = cfg.FS
+	add(why, shell.Tools(run)...)
+	slices.SortFunc(all, func(a, b Off) int { return strings.Compare(a.Tool.Name, b.Tool.Name) })
+	return all
 }

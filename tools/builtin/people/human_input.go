@@ -1,4 +1,4 @@
-package builtin
+package people
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"crewhost/tools"
+	"crewhost/tools/native"
 )
 
 // Asker asks a person a question.
@@ -76,14 +77,14 @@ const humanInputSchema = `{
 
 const maxChoices = 50
 
-func humanInput(asker Asker) tool {
-	return tool{
-		def: define("human_input", "Ask a person",
-			"Asks a person a question and returns the answer. Use it where only a person can decide or know.", humanInputSchema, true),
-		params: []string{"prompt", "input_type", "choices", "default_value"},
-		run: func(ctx context.Context, call tools.Call, args *arguments) (tools.Result, error) {
-			q := question(args)
-			if res, bad := args.fault(); bad {
+func humanInput(asker Asker) native.Tool {
+	return native.Tool{
+		Name: "human_input", Title: "Ask a person",
+		Description: "Asks a person a question and returns the answer. Use it where only a person can decide or know.",
+		Schema:      humanInputSchema, Effect: native.ReadOnly,
+		Run: func(ctx context.Context, call tools.Call, args *native.Arguments) (tools.Result, error) {
+			q := asked(args)
+			if res, bad := args.Fault(); bad {
 				return res, nil
 			}
 			if asker == nil {
@@ -93,7 +94,7 @@ func humanInput(asker Asker) tool {
 			answer, err := asker.Ask(ctx, q)
 			if err != nil {
 				if ctx.Err() != nil {
-					return tools.Result{}, ended(ctx, "human_input")
+					return tools.Result{}, native.Ended(ctx, "human_input")
 				}
 				return tools.Result{}, fmt.Errorf("asking a person for tool %q: %w", "human_input", err)
 			}
@@ -104,32 +105,32 @@ func humanInput(asker Asker) tool {
 	}
 }
 
-// question takes the arguments.
-func question(args *arguments) Question {
+// asked takes the arguments.
+func asked(args *native.Arguments) Question {
 	q := Question{
-		Prompt:  harmless(args.need("prompt")),
-		Kind:    Kind(args.oneOf("input_type", string(KindText), string(KindText), string(KindApproval), string(KindChoice))),
-		Default: harmless(args.text("default_value", "")),
+		Prompt:  harmless(args.Need("prompt")),
+		Kind:    Kind(args.OneOf("input_type", string(KindText), string(KindText), string(KindApproval), string(KindChoice))),
+		Default: harmless(args.Text("default_value", "")),
 	}
-	for _, c := range args.list("choices") {
+	for _, c := range args.List("choices") {
 		if c = strings.TrimSpace(harmless(c)); c == "" {
-			args.note("a choice is empty")
+			args.Note("a choice is empty")
 		} else if slices.Contains(q.Choices, c) {
-			args.note("the choice %q is given twice", shorten(c))
+			args.Note("the choice %q is given twice", native.Shorten(c))
 		}
 		q.Choices = append(q.Choices, c)
 	}
 	switch {
-	case q.Prompt == "" && args.has("prompt"):
-		args.note("the argument %q is empty", "prompt")
+	case q.Prompt == "" && args.Has("prompt"):
+		args.Note("the argument %q is empty", "prompt")
 	case q.Kind != KindChoice:
 		q.Choices = nil
 	case len(q.Choices) == 0:
-		args.note("the input_type choice needs the argument %q", "choices")
+		args.Note("the input_type choice needs the argument %q", "choices")
 	case len(q.Choices) > maxChoices:
-		args.note("there are %d choices, and at most %d can be given", len(q.Choices), maxChoices)
+		args.Note("there are %d choices, and at most %d can be given", len(q.Choices), maxChoices)
 	case q.Default != "" && !slices.Contains(q.Choices, q.Default):
-		args.note("the default_value %q is none of the choices", shorten(q.Default))
+		args.Note("the default_value %q is none of the choices", native.Shorten(q.Default))
 	}
 	if q.Kind == KindApproval {
 		q.Default = "" // what the model wishes is no approval
@@ -151,7 +152,7 @@ func (q Question) judge(answer string) tools.Result {
 		case "", "n", "no", "false", "deny", "denied", "reject", "rejected":
 			return tools.Text("rejected")
 		}
-		return tools.Text("rejected: the person did not say yes, but: " + tools.Truncate(answer, maxText))
+		return tools.Text("rejected: the person did not say yes, but: " + tools.Truncate(answer, native.MaxText))
 	case KindChoice:
 		if i := q.chosen(answer); i >= 0 {
 			return tools.Text(q.Choices[i])
@@ -159,12 +160,12 @@ func (q Question) judge(answer string) tools.Result {
 		if answer == "" {
 			return tools.Failure("The person chose nothing.")
 		}
-		return tools.Failure("The person gave an answer that is none of the choices: " + tools.Truncate(answer, maxText))
+		return tools.Failure("The person gave an answer that is none of the choices: " + tools.Truncate(answer, native.MaxText))
 	}
 	if answer == "" {
 		return tools.Failure("The person gave no answer.")
 	}
-	return tools.Text(tools.Truncate(answer, maxText))
+	return tools.Text(tools.Truncate(answer, native.MaxText))
 }
 
 // chosen is the index of the choice that answer names, by its text, its number or
@@ -192,5 +193,5 @@ func harmless(s string) string {
 		}
 		return r
 	}, strings.ToValidUTF8(s, ""))
-	return tools.Truncate(strings.TrimSpace(s), maxText)
+	return tools.Truncate(strings.TrimSpace(s), native.MaxText)
 }

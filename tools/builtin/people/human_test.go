@@ -1,4 +1,4 @@
-package builtin_test
+package people_test
 
 import (
 	"context"
@@ -11,28 +11,38 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"crewhost/tools"
-	"crewhost/tools/builtin"
+	"crewhost/tools/builtin/people"
+	"crewhost/tools/mount"
+	"crewhost/tools/native"
+	"crewhost/tools/native/nativetest"
 )
 
 // person answers with a function.
-type person func(context.Context, builtin.Question) (string, error)
+type person func(context.Context, people.Question) (string, error)
 
-func (p person) Ask(ctx context.Context, q builtin.Question) (builtin.Answer, error) {
+func (p person) Ask(ctx context.Context, q people.Question) (people.Answer, error) {
 	said, err := p(ctx, q)
-	return builtin.Answer{Text: said}, err
+	return people.Answer{Text: said}, err
 }
+
+func newBench(t testing.TB, asker people.Asker) nativetest.Bench {
+	t.Helper()
+	return nativetest.New(t, func(*mount.FS) []native.Tool { return people.Tools(asker) })
+}
+
+func TestSchemas(t *testing.T) { newBench(t, nil).CheckSchemas() }
 
 func TestHumanInputWithNobody(t *testing.T) {
 	b := newBench(t, nil)
 	for _, kind := range []string{"text", "approval", "choice"} {
-		b.wantFailure(t, "human_input", args(t, "prompt", "Go on?", "input_type", kind, "choices", []string{"yes"}, "default_value", "yes"),
+		b.WantFailure("human_input", nativetest.Args("prompt", "Go on?", "input_type", kind, "choices", []string{"yes"}, "default_value", "yes"),
 			"Nobody can be asked here", "Nothing was approved")
 	}
 }
 
 func TestHumanInput(t *testing.T) {
 	var answer string
-	b := newBench(t, person(func(context.Context, builtin.Question) (string, error) { return answer, nil }))
+	b := newBench(t, person(func(context.Context, people.Question) (string, error) { return answer, nil }))
 	for _, tt := range []struct {
 		args, answer, want string
 		failed             bool
@@ -55,33 +65,33 @@ func TestHumanInput(t *testing.T) {
 		{`{"prompt":"Which?","input_type":"choice","choices":["Red","Blue"]}`, "3", "The person gave an answer that is none of the choices: 3", true},
 	} {
 		answer = tt.answer
-		if got, failed := b.call(t, "human_input", tt.args); got != tt.want || failed != tt.failed {
+		if got, failed := b.Call("human_input", tt.args); got != tt.want || failed != tt.failed {
 			t.Errorf("%s, answer %q: got %q (failed: %t), want %q", tt.args, tt.answer, got, failed, tt.want)
 		}
 	}
 	for _, a := range []string{
 		`{"prompt":"\u200b"}`, `{"prompt":"?","input_type":"choice","choices":["a","a"]}`, `{"prompt":"?","input_type":"choice","choices":[" "]}`,
 		`{"prompt":"?","input_type":"choice","choices":["a"],"default_value":"b"}`, `{"prompt":"?","input_type":"choice","choices":[]}`,
-		args(t, "prompt", "?", "input_type", "choice", "choices", strings.Split(strings.Repeat("x,", 50)+"y", ",")),
+		nativetest.Args("prompt", "?", "input_type", "choice", "choices", strings.Split(strings.Repeat("x,", 50)+"y", ",")),
 	} {
-		b.wantFailure(t, "human_input", a, "Bad arguments")
+		b.WantFailure("human_input", a, "Bad arguments")
 	}
 }
 
 func TestHumanInputQuestionIsCleanAndBounded(t *testing.T) {
-	var got builtin.Question
-	b := newBench(t, person(func(_ context.Context, q builtin.Question) (string, error) { got = q; return "x", nil }))
-	tool, _ := b.reg.Lookup("human_input")
+	var got people.Question
+	b := newBench(t, person(func(_ context.Context, q people.Question) (string, error) { got = q; return "x", nil }))
+	tool, _ := b.Reg.Lookup("human_input")
 	_, err := tool.Call(t.Context(), tools.Call{Agent: "writer", Task: "draft", Arguments: json.RawMessage(
 		`{"prompt":"\u001b[2JDelete\u202e all?\n\tReally\u0000","choices":["a"],"default_value":"\u0007no"}`)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := builtin.Question{Prompt: "[2JDelete all?\n\tReally", Kind: builtin.KindText, Default: "no", Agent: "writer", Task: "draft"}
+	want := people.Question{Prompt: "[2JDelete all?\n\tReally", Kind: people.KindText, Default: "no", Agent: "writer", Task: "draft"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	b.call(t, "human_input", args(t, "prompt", strings.Repeat("é", 100_000)))
+	b.Call("human_input", nativetest.Args("prompt", strings.Repeat("é", 100_000)))
 	if n := len([]rune(got.Prompt)); n > 4000 {
 		t.Errorf("the prompt has %d characters", n)
 	}
@@ -90,12 +100,12 @@ func TestHumanInputQuestionIsCleanAndBounded(t *testing.T) {
 // absent says no in the place of a person.
 type absent struct{}
 
-func (absent) Ask(context.Context, builtin.Question) (builtin.Answer, error) {
-	return builtin.Answer{Text: "no", Unasked: true}, nil
+func (absent) Ask(context.Context, people.Question) (people.Answer, error) {
+	return people.Answer{Text: "no", Unasked: true}, nil
 }
 
 func TestHumanInputTellsThatNobodyWasAsked(t *testing.T) {
-	tool, _ := newBench(t, absent{}).reg.Lookup("human_input")
+	tool, _ := newBench(t, absent{}).Reg.Lookup("human_input")
 	res, err := tool.Call(t.Context(), tools.Call{Arguments: json.RawMessage(`{"prompt":"OK?","input_type":"approval"}`)})
 	if err != nil || !res.Unasked || res.IsError || res.Content[0].Text != "rejected" {
 		t.Errorf("got %+v, %v", res, err)
@@ -103,19 +113,19 @@ func TestHumanInputTellsThatNobodyWasAsked(t *testing.T) {
 }
 
 func TestHumanInputAskerFails(t *testing.T) {
-	b := newBench(t, person(func(context.Context, builtin.Question) (string, error) { return "yes", io.ErrUnexpectedEOF }))
-	tool, _ := b.reg.Lookup("human_input")
+	b := newBench(t, person(func(context.Context, people.Question) (string, error) { return "yes", io.ErrUnexpectedEOF }))
+	tool, _ := b.Reg.Lookup("human_input")
 	res, err := tool.Call(t.Context(), tools.Call{Arguments: json.RawMessage(`{"prompt":"?"}`)})
 	if !errors.Is(err, io.ErrUnexpectedEOF) || len(res.Content) != 0 {
 		t.Errorf("got %+v, %v", res, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	b = newBench(t, person(func(ctx context.Context, _ builtin.Question) (string, error) {
+	b = newBench(t, person(func(ctx context.Context, _ people.Question) (string, error) {
 		cancel()
 		<-ctx.Done()
 		return "yes", ctx.Err()
 	}))
-	tool, _ = b.reg.Lookup("human_input")
+	tool, _ = b.Reg.Lookup("human_input")
 	if _, err := tool.Call(ctx, tools.Call{Arguments: json.RawMessage(`{"prompt":"?"}`)}); tools.CodeOf(err) != tools.CodeCancelled {
 		t.Errorf("got %v", err)
 	}

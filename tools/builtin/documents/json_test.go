@@ -1,20 +1,22 @@
-package builtin_test
+package documents_test
 
 import (
 	"strings"
 	"testing"
 	"time"
+
+	"crewhost/tools/native/nativetest"
 )
 
 const shop = `{"store":{"b":[{"t":"x","p":8.95},{"t":"y","p":12.99}],"a b":{"c.d":1}},"id":725653563933458433,"big":1e400,"small":0.1000000000000000055,"html":"<&>","nul":null}`
 
 func TestJSONToolKeepsDigitsK31(t *testing.T) {
-	b := newBench(t, nil)
-	b.wantText(t, "json_tool", args(t, "input", ` {"z": 725653563933458433, "a":1e400,"x":0.1000000000000000055 } `, "operation", "parse"),
+	b := newBench(t)
+	b.WantText("json_tool", nativetest.Args("input", ` {"z": 725653563933458433, "a":1e400,"x":0.1000000000000000055 } `, "operation", "parse"),
 		`{"z":725653563933458433,"a":1e400,"x":0.1000000000000000055}`)
-	b.wantText(t, "json_tool", args(t, "input", `{"z":[1,{}],"a":1e400}`, "operation", "format"),
+	b.WantText("json_tool", nativetest.Args("input", `{"z":[1,{}],"a":1e400}`, "operation", "format"),
 		"{\n  \"z\": [\n    1,\n    {}\n  ],\n  \"a\": 1e400\n}")
-	b.wantText(t, "json_tool", `{"input":{"id":725653563933458433},"operation":"parse"}`, `{"id":725653563933458433}`)
+	b.WantText("json_tool", `{"input":{"id":725653563933458433},"operation":"parse"}`, `{"id":725653563933458433}`)
 	for query, want := range map[string]string{
 		"$.id": "725653563933458433", "big": "1e400", "$['small']": "0.1000000000000000055", "html": `"<&>"`, "nul": "null",
 		"$.store.b[0]":                 `{"p":8.95,"t":"x"}`,
@@ -32,21 +34,21 @@ func TestJSONToolKeepsDigitsK31(t *testing.T) {
 		"$.store.b[?match(@.t,'[x]')]": `[{"p":8.95,"t":"x"}]`,
 		"$.store.b[?@.t=='a?..b']":     "[]",
 	} {
-		b.wantText(t, "json_tool", args(t, "input", shop, "operation", "query", "query", query), want)
+		b.WantText("json_tool", nativetest.Args("input", shop, "operation", "query", "query", query), want)
 	}
 }
 
 func TestJSONQueryIsDeterministic(t *testing.T) {
-	b := newBench(t, nil)
+	b := newBench(t)
 	doc := `{"z":{"n":1},"m":{"n":2},"a":{"n":3},"k":[{"n":4},{"y":{"n":5},"x":{"n":6}}]}`
 	for range 20 {
-		b.wantText(t, "json_tool", args(t, "input", doc, "operation", "query", "query", "$..n"), "[3,4,6,5,2,1]")
-		b.wantText(t, "json_tool", args(t, "input", doc, "operation", "query", "query", "$[?@.n]"), `[{"n":3},{"n":2},{"n":1}]`)
+		b.WantText("json_tool", nativetest.Args("input", doc, "operation", "query", "query", "$..n"), "[3,4,6,5,2,1]")
+		b.WantText("json_tool", nativetest.Args("input", doc, "operation", "query", "query", "$[?@.n]"), `[{"n":3},{"n":2},{"n":1}]`)
 	}
 }
 
 func TestJSONToolRefuses(t *testing.T) {
-	b := newBench(t, nil)
+	b := newBench(t)
 	for _, tt := range []struct {
 		input, operation, query string
 		want                    []string
@@ -66,14 +68,14 @@ func TestJSONToolRefuses(t *testing.T) {
 		{shop, "query", "$[?@[?@.x]]", []string{"not supported"}},
 		{shop, "query", "$[?@[0,0][0,0]]", []string{"not supported"}},
 	} {
-		b.wantFailure(t, "json_tool", args(t, "input", tt.input, "operation", tt.operation, "query", tt.query), tt.want...)
+		b.WantFailure("json_tool", nativetest.Args("input", tt.input, "operation", tt.operation, "query", tt.query), tt.want...)
 	}
-	b.wantFailure(t, "json_tool", args(t, "input", strings.Repeat(" ", 5<<20), "operation", "parse"), "at most")
+	b.WantFailure("json_tool", nativetest.Args("input", strings.Repeat(" ", 5<<20), "operation", "parse"), "at most")
 }
 
 // TestJSONQueryIsBounded holds queries whose answers grow without bound.
 func TestJSONQueryIsBounded(t *testing.T) {
-	b := newBench(t, nil)
+	b := newBench(t)
 	deep := strings.Repeat("[", 100) + strings.Repeat("]", 100)
 	wide := "[" + strings.Repeat("[[[[]]]],", 20_000) + "0]"
 	start := time.Now()
@@ -81,12 +83,12 @@ func TestJSONQueryIsBounded(t *testing.T) {
 		deep: "$" + strings.Repeat("[0,0]", 60),
 		wide: "$..*..*..*",
 	} {
-		b.wantFailure(t, "json_tool", args(t, "input", doc, "operation", "query", "query", query), "more than 20000 parts")
+		b.WantFailure("json_tool", nativetest.Args("input", doc, "operation", "query", "query", query), "more than 20000 parts")
 	}
 	if d := time.Since(start); d > 30*time.Second {
 		t.Errorf("refusing took %s", d)
 	}
-	got, failed := b.call(t, "json_tool", args(t, "input", wide, "operation", "parse"))
+	got, failed := b.Call("json_tool", nativetest.Args("input", wide, "operation", "parse"))
 	if n := len([]rune(got)); failed || n > 4000 || !strings.Contains(got, "characters left out") {
 		t.Errorf("%d characters, failed: %t", n, failed)
 	}

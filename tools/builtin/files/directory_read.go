@@ -1,4 +1,4 @@
-package builtin
+package files
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	"crewhost/tools"
 	"crewhost/tools/mount"
+	"crewhost/tools/native"
 )
 
 const directoryReadSchema = `{
@@ -44,25 +45,25 @@ const (
 	maxVisited = 200_000 // entries looked at for one call
 )
 
-func directoryRead(fsys *mount.FS) tool {
-	return tool{
-		def: define("directory_read", "List folder",
-			"Lists the files and folders in a folder, one a line: folders end in /, files are followed by their size.", directoryReadSchema, true),
-		params: []string{"path", "recursive", "pattern", "max_results"},
-		run: func(ctx context.Context, _ tools.Call, args *arguments) (tools.Result, error) {
-			dir := args.need("path")
+func directoryRead(fsys *mount.FS) native.Tool {
+	return native.Tool{
+		Name: "directory_read", Title: "List folder",
+		Description: "Lists the files and folders in a folder, one a line: folders end in /, files are followed by their size.",
+		Schema:      directoryReadSchema, Effect: native.ReadOnly,
+		Run: func(ctx context.Context, _ tools.Call, args *native.Arguments) (tools.Result, error) {
+			dir := args.Need("path")
 			w := walker{
 				fsys:      fsys,
-				recursive: args.flag("recursive"),
-				pattern:   args.text("pattern", ""),
-				most:      args.integer("max_results", 500, 1, 5000),
+				recursive: args.Flag("recursive"),
+				pattern:   args.Text("pattern", ""),
+				most:      args.Integer("max_results", 500, 1, 5000),
 			}
 			if len(w.pattern) > maxPattern {
-				args.note("the argument %q is longer than %d bytes", "pattern", maxPattern)
+				args.Note("the argument %q is longer than %d bytes", "pattern", maxPattern)
 			} else if !doublestar.ValidatePattern(w.pattern) {
-				args.note("the argument %q is no valid pattern: %s", "pattern", w.pattern)
+				args.Note("the argument %q is no valid pattern: %s", "pattern", w.pattern)
 			}
-			if res, bad := args.fault(); bad {
+			if res, bad := args.Fault(); bad {
 				return res, nil
 			}
 			info, err := fsys.Stat(dir)
@@ -72,7 +73,7 @@ func directoryRead(fsys *mount.FS) tool {
 			w.root = info.Path
 			if err := w.walk(ctx, info.Path, 0); err != nil {
 				if ctx.Err() != nil {
-					return tools.Result{}, ended(ctx, "directory_read")
+					return tools.Result{}, native.Ended(ctx, "directory_read")
 				}
 				return tools.Failure(err.Error()), nil
 			}
@@ -165,7 +166,7 @@ func (w *walker) line(full string, e mount.Entry) string {
 	if err != nil {
 		return full
 	}
-	return fmt.Sprintf("%s (%s)", full, plural(int(info.Size), "byte", "bytes"))
+	return fmt.Sprintf("%s (%s)", full, native.Plural(int(info.Size), "byte", "bytes"))
 }
 
 // report joins whole lines up to the bound of a result: a path that is cut in
@@ -174,7 +175,7 @@ func (w *walker) report() string {
 	var b strings.Builder
 	shown, length := 0, 0
 	for _, l := range w.lines {
-		if length += utf8.RuneCountInString(l) + 1; length > maxText {
+		if length += utf8.RuneCountInString(l) + 1; length > native.MaxText {
 			break
 		}
 		b.WriteString(l + "\n")
@@ -186,14 +187,14 @@ func (w *walker) report() string {
 	case len(w.lines) == 0:
 		fmt.Fprintf(&b, "[%s is empty]", w.root)
 	case w.more:
-		fmt.Fprintf(&b, "[%s shown of more than %d; narrow the list with pattern or a folder below]", plural(shown, "entry", "entries"), w.most)
+		fmt.Fprintf(&b, "[%s shown of more than %d; narrow the list with pattern or a folder below]", native.Plural(shown, "entry", "entries"), w.most)
 	case left > 0:
-		fmt.Fprintf(&b, "[%s not shown; narrow the list with pattern or a folder below]", plural(left, "more entry is", "more entries are"))
+		fmt.Fprintf(&b, "[%s not shown; narrow the list with pattern or a folder below]", native.Plural(left, "more entry is", "more entries are"))
 	default:
-		fmt.Fprintf(&b, "[%s]", plural(shown, "entry", "entries"))
+		fmt.Fprintf(&b, "[%s]", native.Plural(shown, "entry", "entries"))
 	}
 	if len(w.skipped) > 0 {
-		fmt.Fprintf(&b, "\n[%s could not be listed, the first is %s]", plural(len(w.skipped), "folder", "folders"), w.skipped[0])
+		fmt.Fprintf(&b, "\n[%s could not be listed, the first is %s]", native.Plural(len(w.skipped), "folder", "folders"), w.skipped[0])
 	}
 	if w.deep {
 		fmt.Fprintf(&b, "\n[folders more than %d levels down were left out]", maxDepth)

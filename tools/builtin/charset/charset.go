@@ -1,4 +1,7 @@
-package builtin
+// Package charset turns the bytes of text files into text and back.
+//
+//	text, err := charset.Decode(data, "") // by its byte order mark, or else UTF-8
+package charset
 
 import (
 	"bytes"
@@ -9,8 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-// encodings are the encodings of text files, the default first.
-var encodings = []string{"utf-8", "utf-16le", "utf-16be", "iso-8859-1"}
+// Encodings are the encodings of text files, the default first.
+var Encodings = []string{"utf-8", "utf-16le", "utf-16be", "iso-8859-1"}
 
 var (
 	markUTF8 = []byte("\xef\xbb\xbf")
@@ -18,9 +21,9 @@ var (
 	markBE   = []byte("\xfe\xff")
 )
 
-// decodeText turns the bytes of a file into text. A byte order mark is taken off,
+// Decode turns the bytes of a file into text. A byte order mark is taken off,
 // and where no encoding is named, it names one.
-func decodeText(data []byte, encoding string) (string, error) {
+func Decode(data []byte, encoding string) (string, error) {
 	switch {
 	case encoding == "" && bytes.HasPrefix(data, markLE):
 		encoding = "utf-16le"
@@ -60,8 +63,8 @@ func decodeUTF16(data []byte, order binary.ByteOrder) (string, error) {
 	return string(utf16.Decode(units)), nil
 }
 
-// encodeText is the inverse of decodeText, without a byte order mark.
-func encodeText(text, encoding string) ([]byte, error) {
+// Encode is the inverse of Decode, without a byte order mark.
+func Encode(text, encoding string) ([]byte, error) {
 	switch encoding {
 	case "utf-16le":
 		return encodeUTF16(text, binary.LittleEndian), nil

@@ -1,4 +1,4 @@
-package builtin
+package mind
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"crewhost/tools"
+	"crewhost/tools/native"
 )
 
 // Memory is what a crew remembers. The errors of its methods are for the model to
@@ -60,19 +61,19 @@ const memoryStoreSchema = `{
   "additionalProperties": false
 }`
 
-func memoryStore(memory func(context.Context) Memory) tool {
-	return tool{
-		def: define("memory_store", "Remember",
-			"Keeps a note in the crew's memory, for other agents and later runs.", memoryStoreSchema, false),
-		params: []string{"text", "key"},
-		run: func(ctx context.Context, call tools.Call, args *arguments) (tools.Result, error) {
-			text, key := args.need("text"), args.text("key", "")
-			args.within("text", text, maxNote)
-			if args.has("text") && strings.TrimSpace(text) == "" {
-				args.note("the argument %q is blank", "text")
+func memoryStore(memory func(context.Context) Memory) native.Tool {
+	return native.Tool{
+		Name: "memory_store", Title: "Remember",
+		Description: "Keeps a note in the crew's memory, for other agents and later runs.",
+		Schema:      memoryStoreSchema, Effect: native.Repeatable,
+		Run: func(ctx context.Context, call tools.Call, args *native.Arguments) (tools.Result, error) {
+			text, key := args.Need("text"), args.Text("key", "")
+			args.Within("text", text, maxNote)
+			if args.Has("text") && strings.TrimSpace(text) == "" {
+				args.Note("the argument %q is blank", "text")
 			}
-			args.within("key", key, maxKey)
-			if res, bad := args.fault(); bad {
+			args.Within("key", key, maxKey)
+			if res, bad := args.Fault(); bad {
 				return res, nil
 			}
 			m := of(ctx, memory)
@@ -81,9 +82,9 @@ func memoryStore(memory func(context.Context) Memory) tool {
 			}
 			if err := m.Store(ctx, call, strings.TrimSpace(key), text); err != nil {
 				if ctx.Err() != nil {
-					return tools.Result{}, ended(ctx, call.Name)
+					return tools.Result{}, native.Ended(ctx, call.Name)
 				}
-				return failuref("The note was not kept: %v.", err), nil
+				return native.Failuref("The note was not kept: %v.", err), nil
 			}
 			return tools.Text("Kept."), nil
 		},
@@ -110,14 +111,14 @@ const semanticSearchSchema = `{
   "additionalProperties": false
 }`
 
-func semanticSearch(memory func(context.Context) Memory) tool {
-	return tool{
-		def: define("semantic_search", "Search memory",
-			"Looks through the crew's memory: notes, and what tasks of this run and of earlier ones came to.", semanticSearchSchema, true),
-		params: []string{"query", "top_k", "threshold"},
-		run: func(ctx context.Context, call tools.Call, args *arguments) (tools.Result, error) {
-			query, top, least := args.question("query"), args.integer("top_k", 5, 1, maxPassages), args.fraction("threshold")
-			if res, bad := args.fault(); bad {
+func semanticSearch(memory func(context.Context) Memory) native.Tool {
+	return native.Tool{
+		Name: "semantic_search", Title: "Search memory",
+		Description: "Looks through the crew's memory: notes, and what tasks of this run and of earlier ones came to.",
+		Schema:      semanticSearchSchema, Effect: native.ReadOnly,
+		Run: func(ctx context.Context, call tools.Call, args *native.Arguments) (tools.Result, error) {
+			query, top, least := question(args, "query"), args.Integer("top_k", 5, 1, maxPassages), args.Fraction("threshold")
+			if res, bad := args.Fault(); bad {
 				return res, nil
 			}
 			m := of(ctx, memory)
@@ -150,18 +151,18 @@ const ragSearchSchema = `{
   "additionalProperties": false
 }`
 
-func ragSearch(documents func(context.Context) Documents) tool {
-	return tool{
-		def: define("rag_search", "Search documents",
-			"Finds the passages of the crew's documents that bear most on a question, each with where it stands, to cite.", ragSearchSchema, true),
-		params: []string{"question", "top_k", "collection"},
-		run: func(ctx context.Context, call tools.Call, args *arguments) (tools.Result, error) {
-			question, top, collection := args.question("question"), args.integer("top_k", 5, 1, maxPassages), args.text("collection", "")
+func ragSearch(documents func(context.Context) Documents) native.Tool {
+	return native.Tool{
+		Name: "rag_search", Title: "Search documents",
+		Description: "Finds the passages of the crew's documents that bear most on a question, each with where it stands, to cite.",
+		Schema:      ragSearchSchema, Effect: native.ReadOnly,
+		Run: func(ctx context.Context, call tools.Call, args *native.Arguments) (tools.Result, error) {
+			question, top, collection := question(args, "question"), args.Integer("top_k", 5, 1, maxPassages), args.Text("collection", "")
 			docs := of(ctx, documents)
 			if docs != nil && collection != "" && !slices.Contains(docs.Collections(), collection) {
-				args.note("there is no collection %q; there are %s", shorten(collection), strings.Join(docs.Collections(), ", "))
+				args.Note("there is no collection %q; there are %s", native.Shorten(collection), strings.Join(docs.Collections(), ", "))
 			}
-			if res, bad := args.fault(); bad {
+			if res, bad := args.Fault(); bad {
 				return res, nil
 			}
 			if docs == nil {
@@ -184,17 +185,10 @@ func of[T any](ctx context.Context, f func(context.Context) T) (t T) {
 }
 
 // question takes a text to look for.
-func (a *arguments) question(name string) string {
-	q := a.need(name)
-	a.within(name, q, maxQuestion)
+func question(a *native.Arguments, name string) string {
+	q := a.Need(name)
+	a.Within(name, q, maxQuestion)
 	return q
-}
-
-// within notes a text of more than max characters.
-func (a *arguments) within(name, text string, max int) {
-	if utf8.RuneCountInString(text) > max {
-		a.note("the argument %q is longer than %d characters", name, max)
-	}
 }
 
 // passages is the result of a search: each passage with a number, its place and an
@@ -202,14 +196,14 @@ func (a *arguments) within(name, text string, max int) {
 func passages(ctx context.Context, call tools.Call, where string, found []Passage, err error) (tools.Result, error) {
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return tools.Result{}, ended(ctx, call.Name)
+		return tools.Result{}, native.Ended(ctx, call.Name)
 	case err != nil:
-		return failuref("Nothing was found in %s: %v.", where, err), nil
+		return native.Failuref("Nothing was found in %s: %v.", where, err), nil
 	case len(found) == 0:
 		return tools.Text("[nothing in " + where + " is like that]"), nil
 	}
 	var b strings.Builder
-	room := maxText / len(found)
+	room := native.MaxText / len(found)
 	for i, p := range found {
 		if i > 0 {
 			b.WriteString("\n\n")

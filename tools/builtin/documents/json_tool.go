@@ -1,4 +1,4 @@
-package builtin
+package documents
 
 import (
 	"bytes"
@@ -9,7 +9,11 @@ import (
 	"strings"
 
 	"crewhost/tools"
+	"crewhost/tools/native"
 )
+
+// maxJSON bounds a document for json_tool, in bytes.
+const maxJSON = 4 << 20
 
 const jsonToolSchema = `{
   "type": "object",
@@ -31,32 +35,32 @@ const jsonToolSchema = `{
   "additionalProperties": false
 }`
 
-func jsonTool() tool {
-	return tool{
-		def: define("json_tool", "JSON",
-			"Checks, formats or queries a JSON document. Numbers keep every digit.", jsonToolSchema, true),
-		params: []string{"input", "operation", "query"},
-		run: func(ctx context.Context, _ tools.Call, args *arguments) (tools.Result, error) {
-			doc := args.document("input")
-			if !args.has("operation") {
-				args.note("the argument %q is missing", "operation")
+func jsonTool() native.Tool {
+	return native.Tool{
+		Name: "json_tool", Title: "JSON",
+		Description: "Checks, formats or queries a JSON document. Numbers keep every digit.",
+		Schema:      jsonToolSchema, Effect: native.ReadOnly,
+		Run: func(ctx context.Context, _ tools.Call, args *native.Arguments) (tools.Result, error) {
+			doc := document(args, "input")
+			if !args.Has("operation") {
+				args.Note("the argument %q is missing", "operation")
 			}
-			operation := args.oneOf("operation", "", "parse", "query", "format")
-			query := args.text("query", "")
+			operation := args.OneOf("operation", "", "parse", "query", "format")
+			query := args.Text("query", "")
 			switch {
 			case operation == "query" && query == "":
-				args.note("the operation query needs the argument %q", "query")
+				args.Note("the operation query needs the argument %q", "query")
 			case len(query) > maxQuery:
-				args.note("the argument %q is longer than %d bytes", "query", maxQuery)
+				args.Note("the argument %q is longer than %d bytes", "query", maxQuery)
 			}
-			if res, bad := args.fault(); bad {
+			if res, bad := args.Fault(); bad {
 				return res, nil
 			}
 			if len(doc) > maxJSON {
-				return failuref("The document has %d bytes, and at most %d can be worked on.", len(doc), maxJSON), nil
+				return native.Failuref("The document has %d bytes, and at most %d can be worked on.", len(doc), maxJSON), nil
 			}
 			if err := checkJSON(doc); err != nil {
-				return failuref("The input is not valid JSON: %v.", err), nil
+				return native.Failuref("The input is not valid JSON: %v.", err), nil
 			}
 			var out []byte
 			var err error
@@ -74,26 +78,26 @@ func jsonTool() tool {
 			}
 			switch {
 			case ctx.Err() != nil:
-				return tools.Result{}, ended(ctx, "json_tool")
+				return tools.Result{}, native.Ended(ctx, "json_tool")
 			case err != nil:
-				return failuref("%v.", err), nil
+				return native.Failuref("%v.", err), nil
 			}
-			return tools.Text(tools.Truncate(string(out), maxText)), nil
+			return tools.Text(tools.Truncate(string(out), native.MaxText)), nil
 		},
 	}
 }
 
 // document takes a JSON document, as text or as itself.
-func (a *arguments) document(name string) []byte {
-	raw := a.values[name]
+func document(a *native.Arguments, name string) []byte {
+	raw := a.Raw(name)
 	switch {
 	case raw == nil:
-		a.note("the argument %q is missing", name)
+		a.Note("the argument %q is missing", name)
 		return nil
 	case raw[0] == '{' || raw[0] == '[':
 		return raw
 	}
-	return []byte(a.text(name, ""))
+	return []byte(a.Text(name, ""))
 }
 
 // maxNesting bounds how deep documents may be nested: some steps take one level

@@ -1,4 +1,4 @@
-package builtin
+package files
 
 import (
 	"context"
@@ -9,7 +9,9 @@ import (
 	"strings"
 
 	"crewhost/tools"
+	"crewhost/tools/builtin/charset"
 	"crewhost/tools/mount"
+	"crewhost/tools/native"
 )
 
 const fileReadSchema = `{
@@ -40,37 +42,37 @@ const fileReadSchema = `{
   "additionalProperties": false
 }`
 
-func fileRead(fsys *mount.FS) tool {
-	return tool{
-		def: define("file_read", "Read file",
-			"Reads a text file and returns its content. For a long file, read a part of it with offset and limit.", fileReadSchema, true),
-		params: []string{"path", "encoding", "max_length", "offset", "limit"},
-		run: func(ctx context.Context, _ tools.Call, args *arguments) (tools.Result, error) {
-			path := args.need("path")
-			encoding := args.oneOf("encoding", "", encodings...)
-			length := args.integer("max_length", maxFileText, 1, 1_000_000)
-			offset := args.integer("offset", 1, 1, math.MaxInt32)
-			limit := args.integer("limit", 0, 1, math.MaxInt32)
-			if res, bad := args.fault(); bad {
+func fileRead(fsys *mount.FS) native.Tool {
+	return native.Tool{
+		Name: "file_read", Title: "Read file",
+		Description: "Reads a text file and returns its content. For a long file, read a part of it with offset and limit.",
+		Schema:      fileReadSchema, Effect: native.ReadOnly,
+		Run: func(ctx context.Context, _ tools.Call, args *native.Arguments) (tools.Result, error) {
+			path := args.Need("path")
+			encoding := args.OneOf("encoding", "", charset.Encodings...)
+			length := args.Integer("max_length", maxFileText, 1, 1_000_000)
+			offset := args.Integer("offset", 1, 1, math.MaxInt32)
+			limit := args.Integer("limit", 0, 1, math.MaxInt32)
+			if res, bad := args.Fault(); bad {
 				return res, nil
 			}
 			data, err := readAll(ctx, fsys, path)
 			if err != nil {
 				if ctx.Err() != nil {
-					return tools.Result{}, ended(ctx, "file_read")
+					return tools.Result{}, native.Ended(ctx, "file_read")
 				}
 				return tools.Failure(err.Error()), nil
 			}
-			text, err := decodeText(data, encoding)
+			text, err := charset.Decode(data, encoding)
 			if err != nil {
-				return failuref("%s can't be read: %v.", path, err), nil
+				return native.Failuref("%s can't be read: %v.", path, err), nil
 			}
 			if text == "" {
 				return tools.Text("[the file is empty]"), nil
 			}
 			part, note, err := lines(text, offset, limit)
 			if err != nil {
-				return failuref("%s: %v.", path, err), nil
+				return native.Failuref("%s: %v.", path, err), nil
 			}
 			return tools.Text(tools.Truncate(part, length) + note), nil
 		},
@@ -118,7 +120,7 @@ func lines(text string, offset, limit int) (part, note string, err error) {
 		return text, "", nil
 	}
 	if offset > total {
-		return "", "", errors.New(plural(total, "line", "lines") + " is all that it has; offset lies behind them")
+		return "", "", errors.New(native.Plural(total, "line", "lines") + " is all that it has; offset lies behind them")
 	}
 	last := total
 	if limit > 0 && limit < total-offset+1 {
@@ -143,11 +145,4 @@ func lines(text string, offset, limit int) (part, note string, err error) {
 		note += fmt.Sprintf("; go on with offset %d", last+1)
 	}
 	return text[start:end], note + "]", nil
-}
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }

@@ -1,4 +1,4 @@
-package builtin
+package documents
 
 import (
 	"bytes"
@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"crewhost/tools/native"
 
 	"github.com/theory/jsonpath"
 	"github.com/theory/jsonpath/spec"
@@ -88,11 +90,11 @@ func outline(root any) string {
 			names, more = names[:20], ", ..."
 		}
 		for i, n := range names {
-			names[i] = shorten(n)
+			names[i] = native.Shorten(n)
 		}
 		return "the document is an object with the members " + strings.Join(names, ", ") + more
 	case []any:
-		return "the document is a list of " + plural(len(v), "item", "items")
+		return "the document is a list of " + native.Plural(len(v), "item", "items")
 	default:
 		return "the document is a single value"
 	}

@@ -1,7 +1,8 @@
-package builtin
+package files
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,7 +10,9 @@ import (
 	"strconv"
 
 	"crewhost/tools"
+	"crewhost/tools/builtin/charset"
 	"crewhost/tools/mount"
+	"crewhost/tools/native"
 )
 
 const fileWriteSchema = `{
@@ -40,30 +43,30 @@ const fileWriteSchema = `{
   "additionalProperties": false
 }`
 
-func fileWrite(fsys *mount.FS) tool {
-	return tool{
-		def: define("file_write", "Write file",
-			"Writes text to a file, replacing it unless append is true. Only folders that are mounted for writing can be written to.", fileWriteSchema, false),
-		params: []string{"path", "content", "encoding", "append", "create_backup"},
-		run: func(ctx context.Context, _ tools.Call, args *arguments) (tools.Result, error) {
-			name := args.need("path")
-			content := args.need("content")
-			encoding := args.oneOf("encoding", "utf-8", encodings...)
-			add, backup := args.flag("append"), args.flag("create_backup")
-			if res, bad := args.fault(); bad {
+func fileWrite(fsys *mount.FS) native.Tool {
+	return native.Tool{
+		Name: "file_write", Title: "Write file",
+		Description: "Writes text to a file, replacing it unless append is true. Only folders that are mounted for writing can be written to.",
+		Schema:      fileWriteSchema, EffectOf: writes, WritesFiles: true,
+		Run: func(ctx context.Context, _ tools.Call, args *native.Arguments) (tools.Result, error) {
+			name := args.Need("path")
+			content := args.Need("content")
+			encoding := args.OneOf("encoding", "utf-8", charset.Encodings...)
+			add, backup := args.Flag("append"), args.Flag("create_backup")
+			if res, bad := args.Fault(); bad {
 				return res, nil
 			}
-			data, err := encodeText(content, encoding)
+			data, err := charset.Encode(content, encoding)
 			switch {
 			case err != nil:
-				return failuref("%s was not written: %v.", name, err), nil
+				return native.Failuref("%s was not written: %v.", name, err), nil
 			case len(data) > maxWrite:
-				return failuref("%s was not written: the content has %d bytes, and at most %d can be written.", name, len(data), maxWrite), nil
+				return native.Failuref("%s was not written: the content has %d bytes, and at most %d can be written.", name, len(data), maxWrite), nil
 			}
 			done, err := writeFile(ctx, fsys, name, data, add, backup)
 			if err != nil {
 				if ctx.Err() != nil {
-					return tools.Result{}, ended(ctx, "file_write")
+					return tools.Result{}, native.Ended(ctx, "file_write")
 				}
 				return tools.Failure(err.Error()), nil
 			}
@@ -135,5 +138,16 @@ func writeFile(ctx context.Context, fsys *mount.FS, name string, data []byte, ad
 	if info, err = fsys.Stat(name); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s %s: %s written.%s", verb, info.Path, plural(len(data), "byte", "bytes"), kept), nil
+	return fmt.Sprintf("%s %s: %s written.%s", verb, info.Path, native.Plural(len(data), "byte", "bytes"), kept), nil
+}
+
+// writes is the effect of a call: what is added would be there twice, and the backup of
+// a second call be what the first one wrote.
+func writes(arguments json.RawMessage) native.Effect {
+	var args map[string]json.RawMessage
+	_ = json.Unmarshal(arguments, &args)
+	if args["append"] != nil || args["create_backup"] != nil {
+		return native.Once
+	}
+	return native.Repeatable
 }

@@ -1,0 +1,14 @@
+// Package documents has the tools that read and write documents: JSON, CSV, XML, PDF,
+// spreadsheets, texts of word processors and mail.
+package documents
+
+import (
+	"crewhost/tools/mount"
+	"crewhost/tools/native"
+)
+
+// Tools returns the tools over the mounts of fsys; nil holds no mount.
+func Tools(fsys *mount.FS) []native.Tool {
+	_ = fsys // of those to come
+	return []native.Tool{jsonTool()}
+}
