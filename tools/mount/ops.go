@@ -1,7 +1,6 @@
 package mount
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -15,27 +14,6 @@ import (
 
 // maxEntries bounds the entries of one folder that ReadDir returns.
 const maxEntries = 100_000
-
-// File is a regular file, open for reading.
-type File struct {
-	info Info
-	file *os.File
-}
-
-// Info describes the file as it was when it was opened.
-func (f *File) Info() Info { return f.info }
-
-// Read reads as [io.Reader] says.
-func (f *File) Read(b []byte) (int, error) {
-	n, err := f.file.Read(b)
-	if err != nil && !errors.Is(err, io.EOF) {
-		err = wrap("read", f.info.Path, err)
-	}
-	return n, err
-}
-
-// Close closes the file.
-func (f *File) Close() error { return wrap("close", f.info.Path, f.file.Close()) }
 
 // Stat describes what name leads to.
 func (f *FS) Stat(name string) (Info, error) {
@@ -84,17 +62,6 @@ func (f *FS) ReadFile(name string, limit int64) ([]byte, error) {
 		return nil, wrap("read", name, &reason{fmt.Sprintf("the file is larger than %d bytes", limit), ErrTooLarge})
 	}
 	return data, nil
-}
-
-// WriteFile replaces the content of a regular file, or creates it, so that a
-// reader sees the old content or the new, whatever happens in between. The mode
-// of an existing file is kept; the folder must be there.
-func (f *FS) WriteFile(name string, data []byte) error {
-	p, err := f.writable(name)
-	if err == nil {
-		err = replace(p, data)
-	}
-	return wrap("write", name, err)
 }
 
 // Append adds data to the end of a regular file, which it creates where there is
@@ -298,39 +265,4 @@ func openRegular(p place, flag int) (*os.File, error) {
 		return nil, errors.Join(err, file.Close())
 	}
 	return file, nil
-}
-
-// replace writes a new file beside the old one and moves it there.
-func replace(p place, data []byte) (err error) {
-	root, dir := p.mount.root, path.Dir(p.rel)
-	temp := path.Join(dir, ".crewhost-"+rand.Text()+".tmp")
-	file, err := root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, root.Remove(temp))
-		}
-	}()
-	_, err = file.Write(data)
-	if err == nil && p.info != nil {
-		err = file.Chmod(p.info.Mode().Perm())
-	}
-	if err == nil {
-		err = file.Sync()
-	}
-	if err = errors.Join(err, file.Close()); err != nil {
-		return err
-	}
-	if err = root.Rename(temp, p.rel); err != nil {
-		return err
-	}
-	// The new name lasts when the folder is on disk, too. Some systems can't
-	// sync a folder; the content is safe in any case.
-	if d, derr := root.Open(dir); derr == nil {
-		_ = d.Sync()
-		_ = d.Close()
-	}
-	return nil
 }

@@ -1,0 +1,122 @@
+package mount
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+)
+
+// Writer writes the new content of a file beside the old one. Readers see the old
+// content until Commit, and the new one after it.
+//
+//	w, err := fsys.Create("/output/report.xlsx", 64<<20)
+//	defer w.Close()
+//	…                        // write to w
+//	err = w.Commit()
+//
+// It is for one goroutine.
+type Writer struct {
+	name    string // virtual
+	place   place
+	temp    string // in the mount
+	file    *os.File
+	written int64
+	limit   int64
+	err     error // the first; what was written is of no use then
+}
+
+// Create begins to write a regular file of at most limit bytes, in place of one
+// that is there or as a new one. The folder must be there. The caller calls
+// Close, and before that Commit where the content is whole.
+func (f *FS) Create(name string, limit int64) (*Writer, error) {
+	p, err := f.writable(name)
+	if err != nil {
+		return nil, wrap("write", name, err)
+	}
+	temp := path.Join(path.Dir(p.rel), ".crewhost-"+rand.Text()+".tmp")
+	file, err := p.mount.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return nil, wrap("write", name, err)
+	}
+	return &Writer{name: name, place: p, temp: temp, file: file, limit: limit}, nil
+}
+
+// Path is the virtual path of the file, symbolic links resolved.
+func (w *Writer) Path() string { return w.place.virtual }
+
+// Write adds to the content. Beyond the limit it is an error that wraps
+// [ErrTooLarge], and nothing of b is written.
+func (w *Writer) Write(b []byte) (int, error) {
+	switch {
+	case w.file == nil:
+		return 0, wrap("write", w.name, fs.ErrClosed)
+	case w.err != nil:
+		return 0, w.err
+	case int64(len(b)) > w.limit-w.written:
+		w.err = wrap("write", w.name, &reason{fmt.Sprintf("the file would become larger than %d bytes", w.limit), ErrTooLarge})
+		return 0, w.err
+	}
+	n, err := w.file.Write(b)
+	w.written += int64(n)
+	w.err = wrap("write", w.name, err)
+	return n, w.err
+}
+
+// Commit puts the content in the file's place, on the disk and at once, and ends
+// the writing. The mode of an existing file is kept. After an error of Write or
+// of Commit, the file is as it was.
+func (w *Writer) Commit() error {
+	if w.file == nil {
+		return wrap("write", w.name, fs.ErrClosed)
+	}
+	err := w.err
+	if err == nil && w.place.info != nil {
+		err = w.file.Chmod(w.place.info.Mode().Perm())
+	}
+	if err == nil {
+		err = w.file.Sync()
+	}
+	err = errors.Join(err, w.file.Close())
+	w.file = nil
+	root := w.place.mount.root
+	if err == nil {
+		err = root.Rename(w.temp, w.place.rel)
+	}
+	if err != nil {
+		return wrap("write", w.name, errors.Join(err, root.Remove(w.temp)))
+	}
+	// The new name lasts when the folder is on disk, too. Some systems can't
+	// sync a folder; the content is safe in any case.
+	if d, err := root.Open(path.Dir(w.place.rel)); err == nil {
+		_ = d.Sync()
+		_ = d.Close()
+	}
+	return nil
+}
+
+// Close throws away what was not committed. After Commit it does nothing.
+func (w *Writer) Close() error {
+	if w.file == nil {
+		return nil
+	}
+	err := w.file.Close()
+	w.file = nil
+	return wrap("write", w.name, errors.Join(err, w.place.mount.root.Remove(w.temp)))
+}
+
+// WriteFile replaces the content of a regular file, or creates it, so that a
+// reader sees the old content or the new, whatever happens in between. The mode
+// of an existing file is kept; the folder must be there.
+func (f *FS) WriteFile(name string, data []byte) error {
+	w, err := f.Create(name, int64(len(data)))
+	if err != nil {
+		return err
+	}
+	if _, err := w.Write(data); err != nil {
+		return errors.Join(err, w.Close())
+	}
+	return w.Commit()
+}
