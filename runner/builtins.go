@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"crewhost/config/vault"
+	"crewhost/mcp/gateway"
 	"crewhost/tools/builtin"
 	"crewhost/tools/builtin/database"
 	"crewhost/tools/builtin/mind"
@@ -36,27 +36,10 @@ func (h *Host) builtinConfig() builtin.Config {
 	settings := h.cfg.Settings.Tools
 	cfg := builtin.Config{
 		FS: h.fs, Asker: h.cfg.Asker, Mind: mind.Config{Memory: memoryOf, Documents: documentsOf},
-		Web: web.Config{
-			Client: h.gate.Client(), Timeout: settings.Web.Timeout, MaxBytes: settings.Web.Bytes,
-			Authorize: h.webCredential,
-			Search:    web.Search{Provider: settings.Web.Search.Provider, URL: settings.Web.Search.URL},
-			GitHub:    web.GitHub{URL: settings.Web.GitHub.URL},
-		},
+		Web: h.webConfig(),
 	}
 	for _, d := range settings.Disabled {
 		cfg.Disabled = append(cfg.Disabled, d.Pattern)
-	}
-	if settings.Web.Search.Provider != "" {
-		cfg.Web.Search.Authorize = h.searchKey
-	}
-	if settings.Web.GitHub.Credential != "" {
-		cfg.Web.GitHub.Authorize = func(req *http.Request) error {
-			c, err := h.gate.named(req.Context(), settings.Web.GitHub.Credential)
-			if err == nil {
-				put(req, c)
-			}
-			return err
-		}
 	}
 	if settings.Database.Enabled {
 		cfg.Database = h.databaseConfig()
@@ -70,6 +53,33 @@ func (h *Host) builtinConfig() builtin.Config {
 			h.cfg.Redactor.Add(e.Secrets()...)
 			cfg.Shell.Environ = append(cfg.Shell.Environ, e.Reveal())
 		}
+	}
+	return cfg
+}
+
+// webConfig is what the tools that speak HTTP work with. Their clients put in the
+// credentials; see [gateway.Tool].
+func (h *Host) webConfig() web.Config {
+	settings := h.cfg.Settings.Tools.Web
+	cfg := web.Config{
+		Timeout: settings.Timeout, MaxBytes: settings.Bytes,
+		Search: web.Search{Provider: settings.Search.Provider, URL: settings.Search.URL},
+		GitHub: web.GitHub{URL: settings.GitHub.URL},
+	}
+	own := gateway.Tool{Name: "http_api"}
+	for _, c := range settings.Credentials {
+		own.Credentials = append(own.Credentials, c.Pattern)
+	}
+	cfg.Client = h.gate.Client(own)
+	if home, err := url.Parse(cfg.Search.Endpoint()); err == nil && settings.Search.Provider != "" {
+		cfg.Search.Client = h.gate.Client(gateway.Tool{Name: "web_search", Home: home, Authorize: h.searchKey})
+	}
+	if home, err := url.Parse(cfg.GitHub.API()); err == nil {
+		hub := gateway.Tool{Name: "github", Home: home}
+		if settings.GitHub.Credential != "" {
+			hub.Credentials = []string{settings.GitHub.Credential}
+		}
+		cfg.GitHub.Client = h.gate.Client(hub)
 	}
 	return cfg
 }
@@ -119,53 +129,6 @@ func (h *Host) searchKey(req *http.Request) error {
 	}
 	req.Header.Set("Authorization", "Bearer "+key.Reveal())
 	return nil
-}
-
-// webCredential puts the credential of tools.web.credentials into a request that covers
-// its URL, if there is one: of several, that of the longest path.
-func (h *Host) webCredential(req *http.Request) error {
-	var found vault.Credential
-	for _, name := range h.cfg.Settings.Tools.Web.Credentials {
-		c, err := h.gate.named(req.Context(), name.Pattern)
-		if err != nil {
-			return err
-		}
-		if covers(c.URL, req.URL) && len(c.URL) > len(found.URL) {
-			found = c
-		}
-	}
-	if found.Name != "" {
-		put(req, found)
-	}
-	return nil
-}
-
-// covers reports whether a URL is of the same origin as base, and below it.
-func covers(base string, u *url.URL) bool {
-	b, err := url.Parse(base)
-	if err != nil || b.Scheme != u.Scheme || !strings.EqualFold(b.Host, u.Host) {
-		return false
-	}
-	path := strings.TrimSuffix(b.Path, "/")
-	return u.Path == path || strings.HasPrefix(u.Path, path+"/")
-}
-
-// put puts a credential into a request.
-func put(req *http.Request, c vault.Credential) {
-	if c.Header != "" {
-		req.Header.Set(c.Header, c.Secret.Reveal())
-		return
-	}
-	req.Header.Set("Authorization", "Bearer "+c.Secret.Reveal())
-}
-
-// named is a credential of the vault, by its name.
-func (g *gate) named(ctx context.Context, name string) (vault.Credential, error) {
-	c, ok, err := g.vault.Named(ctx, name)
-	if err == nil && !ok {
-		err = fmt.Errorf("the vault has no credential %q; crewhost vault set puts one there", name)
-	}
-	return c, err
 }
 
 // Builtins returns the host's own tools, those that are off among them, by name.

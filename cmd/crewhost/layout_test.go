@@ -39,7 +39,7 @@ var imports = map[string][]string{
 		"tools", "tools/mount", "tools/native", "tools/builtin/files", "tools/builtin/documents",
 		"tools/builtin/web", "tools/builtin/database", "tools/builtin/shell", "tools/builtin/people", "tools/builtin/mind",
 	},
-	"tools/builtin/charset":   {},
+	"tools/builtin/charset":   {"tools/native"},
 	"tools/builtin/files":     {"tools", "tools/mount", "tools/native", "tools/builtin/charset"},
 	"tools/builtin/documents": {"tools", "tools/mount", "tools/native", "tools/builtin/charset"},
 	"tools/builtin/web":       {"tools", "tools/mount", "tools/native", "tools/builtin/charset"},
@@ -50,17 +50,19 @@ var imports = map[string][]string{
 
 	"crew": {"config/strict"},
 
-	"mcp":                  {"mcp/admission", "mcp/child", "mcp/oauth", "mcp/wire", "tools", "config", "config/secret"},
-	"mcp/admission":        {},
-	"mcp/child":            {},
-	"mcp/oauth":            {"mcp/admission", "config", "config/secret", "config/secret/sealed"},
-	"mcp/gateway":          {"mcp/admission", "mcp/oauth", "config", "config/secret", "config/vault"},
-	"mcp/server":           {"mcp/wire", "tools", "tools/permission", "tools/search"},
-	"mcp/wire":             {},
-	"mcp/mcptest":          {"mcp/mcptest/notebook"},
-	"mcp/mcptest/notebook": {},
-	"mcp/mcptest/notes":    {"mcp/mcptest/notebook"},
-	"mcp/mcptest/interop":  {},
+	"mcp":           {"mcp/admission", "mcp/child", "mcp/oauth", "mcp/wire", "tools", "config", "config/secret"},
+	"mcp/admission": {},
+	// The tables of what is admitted, for tests of whatever goes out.
+	"mcp/admission/admissiontest": {"mcp/admission"},
+	"mcp/child":                   {},
+	"mcp/oauth":                   {"mcp/admission", "config", "config/secret", "config/secret/sealed"},
+	"mcp/gateway":                 {"mcp/admission", "mcp/oauth", "config", "config/secret", "config/vault"},
+	"mcp/server":                  {"mcp/wire", "tools", "tools/permission", "tools/search"},
+	"mcp/wire":                    {},
+	"mcp/mcptest":                 {"mcp/mcptest/notebook"},
+	"mcp/mcptest/notebook":        {},
+	"mcp/mcptest/notes":           {"mcp/mcptest/notebook"},
+	"mcp/mcptest/interop":         {},
 	// The client that the conformance suite tests is the product's.
 	"mcp/mcptest/conformance": {"mcp", "config", "config/secret", "tools"},
 
@@ -96,7 +98,7 @@ var imports = map[string][]string{
 
 // testOnly are packages that only tests and command packages of their own may
 // import.
-var testOnly = []string{"tools/native/nativetest", "mcp/mcptest", "mcp/mcptest/interop", "runner/llm/llmtest", "runner/event/eventtest"}
+var testOnly = []string{"tools/native/nativetest", "mcp/admission/admissiontest", "mcp/mcptest", "mcp/mcptest/interop", "runner/llm/llmtest", "runner/event/eventtest"}
 
 const sdk = "github.com/modelcontextprotocol/" + "go-sdk"
 

@@ -101,7 +101,7 @@ func (c Config) transport(proxied bool, within func(ctx context.Context, host st
 
 // RoundTrip implements [http.RoundTripper].
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	if err := t.admit(req); err != nil {
+	if err := t.Admits(req); err != nil {
 		if req.Body != nil {
 			_ = req.Body.Close()
 		}
@@ -110,7 +110,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.http.RoundTrip(req)
 }
 
-func (t *Transport) admit(req *http.Request) error {
+// Admits says why a request is not admitted as its URL is spelled, as an [*Error], or
+// nil. Nothing is resolved.
+func (t *Transport) Admits(req *http.Request) error {
 	name, _, err := hostOf(req.URL.Hostname())
 	if err != nil {
 		return err

@@ -129,19 +129,19 @@ func TestRedirects(t *testing.T) {
 	w.knows("example.com", []netip.Addr{afar})
 	c := w.client(admission.Public)
 	for _, s := range spellings {
-		u := must(t, s.url)
-		if s.reason == "" || !u.IsAbs() || u.Host == "" { // relative to where it is from
+		u := must(t, s.URL)
+		if s.Reason == "" || !u.IsAbs() || u.Host == "" { // relative to where it is from
 			continue
 		}
-		location.Store(s.url)
+		location.Store(s.URL)
 		_, err := get(t, c, "https://example.com/start")
 		var refused *admission.Error
 		if !errors.As(err, &refused) {
-			t.Errorf("redirected to %s: %v", s.url, err)
+			t.Errorf("redirected to %s: %v", s.URL, err)
 		}
 		for _, to := range w.took() {
 			if to.Addr() != afar {
-				t.Errorf("redirected to %s, and connected to %v", s.url, to)
+				t.Errorf("redirected to %s, and connected to %v", s.URL, to)
 			}
 		}
 	}

@@ -22,6 +22,12 @@
 // 2024-11-05 is replaced, headers that tell of URLs are left out, and an error names
 // what went wrong and not where. The operator's log says where.
 //
+// # Tools of the host's own
+//
+// A model named the URL, or the settings did for a service of theirs; see [Tool]. Where
+// it leads is admitted in the same way, the requests are told to the same audit, and the
+// errors don't say what a host resolved to either.
+//
 // # Credentials
 //
 // A credential goes to the URL that it is bound to and to further paths of the same

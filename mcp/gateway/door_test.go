@@ -574,7 +574,7 @@ func TestClient(t *testing.T) {
 		}
 		hello(rw, r)
 	})
-	client := w.gateway(nil).Client()
+	client := w.gateway(nil).Client(Tool{Name: "http_api"})
 	defer client.CloseIdleConnections()
 	for address, want := range map[string]bool{
 		"https://example.com/": true, "https://example.com/?to=https%3A%2F%2Fexample.com%2Fx": true, "http://example.com/": false,

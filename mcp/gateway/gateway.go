@@ -44,6 +44,7 @@ type Forward struct {
 	Run    string   // that entered the server; empty for one of the settings
 	Agents []string // that bring the server along; nil for one of the settings
 	Server string
+	Tool   string // of the host's own that asked for it; Server is empty then
 	Origin string // scheme, host and port of where it went, or would have gone
 	Method string
 	Status int   // of the answer, or zero
@@ -82,6 +83,7 @@ type Gateway struct {
 	mu      sync.Mutex
 	closed  bool
 	entered map[place]*line
+	errands []*errand
 }
 
 // place is where the gateway has a server of an agent.
@@ -139,12 +141,6 @@ func (g *Gateway) Route(server config.Server) Route {
 	return Route{Server: l, OAuth: l.led, Rules: g.cfg.Network.Rules}
 }
 
-// Client returns a client for URLs that anybody may have named, such as a model: it
-// reaches the public network alone, and what an operator allows besides.
-func (g *Gateway) Client() *http.Client {
-	return &http.Client{Transport: g.cfg.Network.Transport(admission.Public)}
-}
-
 // Leave forgets what a run has entered, whose passes are good for nothing from then
 // on.
 func (g *Gateway) Leave(run string) {
@@ -158,7 +154,8 @@ func (g *Gateway) Leave(run string) {
 	}
 }
 
-// Close has the gateway forward nothing more for agents. It may be called again.
+// Close has the gateway forward nothing more for agents, and lets go of the connections
+// of tools. It may be called again.
 func (g *Gateway) Close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -166,6 +163,9 @@ func (g *Gateway) Close() {
 	for at, l := range g.entered {
 		l.CloseIdleConnections()
 		delete(g.entered, at)
+	}
+	for _, e := range g.errands {
+		e.CloseIdleConnections()
 	}
 }
 

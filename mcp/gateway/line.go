@@ -62,13 +62,16 @@ func (l *line) CloseIdleConnections() {
 
 // RoundTrip implements [http.RoundTripper].
 func (l *line) RoundTrip(req *http.Request) (*http.Response, error) {
-	f := &forward{told: Forward{
-		At: l.gateway.cfg.Now(), Run: l.run, Agents: l.agents, Server: l.name,
-		Origin: l.originOf(req.URL), Method: req.Method, Sent: req.ContentLength,
-	}, began: time.Now()}
+	return l.gateway.carry(req, Forward{Run: l.run, Agents: l.agents, Server: l.name, Origin: l.originOf(req.URL)}, l.send)
+}
+
+// carry sends a request, and tells the audit what became of it.
+func (g *Gateway) carry(req *http.Request, told Forward, send func(*http.Request) (*http.Response, error)) (*http.Response, error) {
+	told.At, told.Method, told.Sent = g.cfg.Now(), req.Method, req.ContentLength
+	f := &forward{told: told, began: time.Now()}
 	ctx := req.Context()
-	f.tell = func() { l.gateway.tell(context.WithoutCancel(ctx), f.told) }
-	resp, err := l.send(req.WithContext(context.WithValue(ctx, usedKey{}, &f.told)))
+	f.tell = func() { g.tell(context.WithoutCancel(ctx), f.told) }
+	resp, err := send(req.WithContext(context.WithValue(ctx, usedKey{}, &f.told)))
 	if err != nil {
 		f.end(err)
 		return nil, err
@@ -185,6 +188,9 @@ func (f *forward) end(err error) {
 func (g *Gateway) tell(ctx context.Context, f Forward) {
 	if log := g.cfg.Logger; log.Enabled(ctx, slog.LevelDebug) {
 		attrs := []any{"server", f.Server, "origin", f.Origin, "method", f.Method, "status", f.Status, "took", f.Took}
+		if f.Tool != "" {
+			attrs[0], attrs[1] = "tool", f.Tool
+		}
 		if f.Err != nil {
 			attrs = append(attrs, "err", f.Err)
 		}

@@ -93,7 +93,7 @@ func All(cfg Config) []Off {
 	cfg.Web.FS = cfg.FS
 	for _, t := range web.Tools(cfg.Web) {
 		why := ""
-		if t.Name == "web_search" && cfg.Web.Search.Authorize == nil {
+		if t.Name == "web_search" && cfg.Web.Search.Client == nil {
 			why = "needs a search engine; name one in tools.web_search of the settings"
 		}
 		add(why, t)

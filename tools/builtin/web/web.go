@@ -1,6 +1,11 @@
 // Package web has the tools that speak HTTP: http_api, web_scrape, web_search and github.
-// Where a request may go, the [http.Client] that they are given decides, for each
-// connection and each redirect; the tools never make another.
+//
+// Where a request may go, and what credential of the operator's goes with it, the
+// [http.Client] decides that a tool is given, for each connection and each redirect. The
+// tools never make another, and see no credential.
+//
+// What comes back is a stranger's: no more of it is read than [Config] says, for no
+// longer, and what reaches a model is text without what nobody would see in it.
 package web
 
 import (
@@ -13,19 +18,16 @@ import (
 
 // Config is what the tools work with.
 type Config struct {
-	// Client carries the requests and admits where they go. It follows no proxy of the
-	// environment. Nil: each tool says that nothing can be reached.
+	// Client carries the requests of http_api and web_scrape. Nil: they say that nothing
+	// can be reached.
 	Client *http.Client
 	// FS is where bodies are kept that are asked for as files; nil holds no mount.
 	FS *mount.FS
-	// Timeout bounds a call; MaxBytes what is read of one answer.
+	// Timeout bounds a call; zero is half a minute. MaxBytes bounds what is read of one
+	// answer; zero is 8 MiB.
 	Timeout  time.Duration
 	MaxBytes int64
-	// Authorize puts the operator's credential for its URL, if there is one, into a
-	// request of http_api or web_scrape; no agent sees it. It is asked again for each
-	// redirect. Nil: there are none.
-	Authorize func(*http.Request) error
-	// Search is where web_search looks; a nil Authorize means that no provider is set.
+	// Search is where web_search looks.
 	Search Search
 	// GitHub is where github looks.
 	GitHub GitHub
@@ -33,16 +35,45 @@ type Config struct {
 
 // Search is a provider of web_search.
 type Search struct {
-	Provider  string // tavily or brave
-	URL       string // of its API; empty: the provider's own
-	Authorize func(*http.Request) error
+	Provider string       // tavily or brave
+	URL      string       // of its API; empty: the provider's own
+	Client   *http.Client // puts the key in; nil: no provider is set
 }
 
 // GitHub is an API of GitHub's kind.
 type GitHub struct {
-	URL       string                    // empty: https://api.github.com
-	Authorize func(*http.Request) error // nil: anonymous
+	URL    string       // empty: https://api.github.com
+	Client *http.Client // puts a token in, where there is one
 }
 
 // Tools returns the tools.
-func Tools(Config) []native.Tool { return nil }
+func Tools(cfg Config) []native.Tool {
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = 30 * time.Second
+	}
+	if cfg.MaxBytes <= 0 {
+		cfg.MaxBytes = 8 << 20
+	}
+	return nil
+}
+
+// Endpoint is the URL of the provider's API; empty where it is not known.
+func (s Search) Endpoint() string {
+	switch {
+	case s.URL != "":
+		return s.URL
+	case s.Provider == "tavily":
+		return "https://api.tavily.com"
+	case s.Provider == "brave":
+		return "https://api.search.brave.com"
+	}
+	return ""
+}
+
+// API is the URL of the API.
+func (g GitHub) API() string {
+	if g.URL != "" {
+		return g.URL
+	}
+	return "https://api.github.com"
+}
