@@ -49,7 +49,7 @@ func fileRead(fsys *mount.FS) native.Tool {
 		Schema:      fileReadSchema, Effect: native.ReadOnly,
 		Run: func(ctx context.Context, _ tools.Call, args *native.Arguments) (tools.Result, error) {
 			path := args.Need("path")
-			encoding := args.OneOf("encoding", "", charset.Encodings...)
+			encoding := args.Text("encoding", "")
 			length := args.Integer("max_length", maxFileText, 1, 1_000_000)
 			offset := args.Integer("offset", 1, 1, math.MaxInt32)
 			limit := args.Integer("limit", 0, 1, math.MaxInt32)
@@ -63,7 +63,7 @@ func fileRead(fsys *mount.FS) native.Tool {
 				}
 				return tools.Failure(err.Error()), nil
 			}
-			text, err := charset.Decode(data, encoding)
+			text, _, err := charset.Decode(data, encoding)
 			if err != nil {
 				return native.Failuref("%s can't be read: %v.", path, err), nil
 			}

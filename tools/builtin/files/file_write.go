@@ -51,12 +51,15 @@ func fileWrite(fsys *mount.FS) native.Tool {
 		Run: func(ctx context.Context, _ tools.Call, args *native.Arguments) (tools.Result, error) {
 			name := args.Need("path")
 			content := args.Need("content")
-			encoding := args.OneOf("encoding", "utf-8", charset.Encodings...)
+			format, ferr := charset.Find(args.Text("encoding", "utf-8"))
 			add, backup := args.Flag("append"), args.Flag("create_backup")
+			if ferr != nil {
+				args.Note("the argument %q: %v", "encoding", ferr)
+			}
 			if res, bad := args.Fault(); bad {
 				return res, nil
 			}
-			data, err := charset.Encode(content, encoding)
+			data, err := charset.Encode(content, format)
 			switch {
 			case err != nil:
 				return native.Failuref("%s was not written: %v.", name, err), nil
