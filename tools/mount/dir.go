@@ -1,6 +1,7 @@
 package mount
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -18,27 +19,23 @@ type Dir struct {
 // Dir opens a folder for a program to be started in. The caller closes it when
 // the program was started.
 func (f *FS) Dir(name string) (*Dir, error) {
-	p, err := f.resolve(name, true)
-	switch {
-	case err != nil:
-		return nil, wrap("open", name, err)
-	case p.mount == nil:
-		return nil, wrap("open", name, &reason{"only a folder in a mount will do; " + f.names(), fs.ErrInvalid})
-	case p.info == nil:
-		return nil, wrap("open", name, fs.ErrNotExist)
-	case !p.info.IsDir():
-		return nil, wrap("open", name, &reason{"it is a file, not a folder", fs.ErrInvalid})
-	}
-	file, err := p.mount.root.OpenFile(p.rel, os.O_RDONLY|nonblock, 0)
-	if err != nil {
-		return nil, wrap("open", name, err)
-	}
-	d := &Dir{p.describe(), file, ""}
-	if d.path, err = hostPath(file, filepath.Join(p.mount.root.Name(), filepath.FromSlash(p.rel))); err != nil {
-		_ = file.Close()
-		return nil, wrap("open", name, err)
-	}
-	return d, nil
+	var d *Dir
+	err := f.at("open", name, true, func(p place) error {
+		if p.mount == nil {
+			return &reason{"only a folder in a mount will do; " + f.names(), fs.ErrInvalid}
+		}
+		file, err := f.openDir(p)
+		if err != nil {
+			return err
+		}
+		host, err := hostPath(file, filepath.Join(p.mount.root.Name(), filepath.FromSlash(p.rel)))
+		if err != nil {
+			return errors.Join(err, file.Close())
+		}
+		d = &Dir{p.describe(), file, host}
+		return nil
+	})
+	return d, err
 }
 
 // Info describes the folder.

@@ -6,7 +6,6 @@ import (
 	"os"
 	"strings"
 	"syscall"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -36,6 +35,10 @@ func wrap(op, name string, err error) error {
 	if err == nil {
 		return nil
 	}
+	var why *reason
+	if errors.As(err, &why) {
+		err = why
+	}
 	for {
 		var pe *fs.PathError
 		var le *os.LinkError
@@ -58,8 +61,13 @@ func shown(name string) string {
 	if len(name) > 200 {
 		name = name[:200] + "..."
 	}
+	return seen(name)
+}
+
+// seen is a name in which all that can't be seen is U+FFFD.
+func seen(name string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
+		if unseen(r) {
 			return utf8.RuneError
 		}
 		return r

@@ -5,16 +5,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
-	"runtime"
+	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 )
-
-// maxLinks bounds the symbolic links that one path may go through.
-const maxLinks = 40
 
 // FS is a set of open mounts. It is safe for concurrent use. A nil FS holds no
 // mount.
@@ -23,21 +18,34 @@ const maxLinks = 40
 // errors.Is finds [fs.ErrNotExist], [fs.ErrPermission], [fs.ErrExist] and
 // [fs.ErrInvalid] in them.
 type FS struct {
-	mounts []*mounted // by virtual path, in byte order
-	base   string
+	mounts    []*mounted // by virtual path, in byte order
+	base      string
+	hardLinks bool
+	trap      func(string) // of tests, which change things meanwhile
 }
 
 // mounted is a mount with its folder held open.
 type mounted struct {
 	Mount
-	root *os.Root
+	root    *os.Root
+	special []string // the sub-paths, and where other mounts lie in this one
 }
+
+// Option changes what an FS lets through.
+type Option func(*FS)
+
+// HardLinks lets files through that have several names. Without it they are
+// refused: another of their names may lie outside of the mount.
+func HardLinks(f *FS) { f.hardLinks = true }
 
 // Open opens the folders of the mounts. The error joins every problem: a folder
 // that is missing, a virtual path that is taken twice, a bad mount. Its text is
 // for whoever wrote the mounts, and names physical paths.
-func Open(mounts []Mount) (*FS, error) {
+func Open(mounts []Mount, options ...Option) (*FS, error) {
 	f := &FS{}
+	for _, option := range options {
+		option(f)
+	}
 	var problems []error
 	taken := map[string]bool{}
 	for _, m := range mounts {
@@ -54,14 +62,31 @@ func Open(mounts []Mount) (*FS, error) {
 			problems = append(problems, fmt.Errorf("mount %q: %w", m.String(), err))
 			continue
 		}
-		f.mounts = append(f.mounts, &mounted{m, root})
+		f.mounts = append(f.mounts, &mounted{Mount: m, root: root})
 	}
 	if len(problems) > 0 {
 		return nil, errors.Join(append(problems, f.Close())...)
 	}
 	slices.SortFunc(f.mounts, func(a, b *mounted) int { return strings.Compare(a.Virtual, b.Virtual) })
 	f.base = f.pickBase()
+	for _, m := range f.mounts {
+		for _, s := range m.Subs {
+			m.special = append(m.special, s.Path)
+		}
+		for _, other := range f.mounts {
+			if other != m && within(other.Virtual, m.Virtual) {
+				m.special = append(m.special, other.Virtual[len(m.Virtual)+1:])
+			}
+		}
+	}
 	return f, nil
+}
+
+// pause is where a test does what somebody else might do at this moment.
+func (f *FS) pause(step string) {
+	if f.trap != nil {
+		f.trap(step)
+	}
 }
 
 func openRoot(dir string) (*os.Root, error) {
@@ -74,7 +99,17 @@ func openRoot(dir string) (*os.Root, error) {
 	case !info.IsDir():
 		return nil, fmt.Errorf("%q is not a folder", dir)
 	}
-	return os.OpenRoot(dir)
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkRoot(root); err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	return root, nil
 }
 
 // Close closes the folders. It may be called more than once.
@@ -154,146 +189,3 @@ type Info struct {
 
 // IsDir reports whether it is a folder.
 func (i Info) IsDir() bool { return i.Mode.IsDir() }
-
-// place is where a path leads.
-type place struct {
-	virtual string
-	mount   *mounted    // nil for a virtual folder above the mounts
-	rel     string      // in the mount, "." for its root; no link in it
-	info    fs.FileInfo // nil where nothing is there
-	present string      // the part of rel that is there
-}
-
-func (p place) rights() Rights {
-	if p.mount == nil {
-		return ReadOnly
-	}
-	return p.mount.rightsAt(p.rel)
-}
-
-func (p place) describe() Info {
-	if p.mount == nil {
-		return Info{Path: p.virtual, Mode: fs.ModeDir | 0o555, Rights: ReadOnly}
-	}
-	return Info{Path: p.virtual, Size: p.info.Size(), Mode: p.info.Mode(), ModTime: p.info.ModTime(), Rights: p.rights()}
-}
-
-// foldCase says that file systems here usually take names that differ in letter
-// case for one, so that rights must, too.
-const foldCase = runtime.GOOS == "windows" || runtime.GOOS == "darwin"
-
-func (m *mounted) rightsAt(rel string) Rights {
-	rights, longest := m.Rights, 0
-	for _, s := range m.Subs {
-		if len(s.Path) <= longest {
-			continue
-		}
-		if within(rel, s.Path) || foldCase && within(strings.ToLower(rel), strings.ToLower(s.Path)) {
-			rights, longest = s.Rights, len(s.Path)
-		}
-	}
-	return rights
-}
-
-// absolute returns the clean absolute form of name.
-func (f *FS) absolute(name string) (string, error) {
-	if err := checkName(name); err != nil {
-		return "", err
-	}
-	if path.IsAbs(name) {
-		return path.Clean(name), nil
-	}
-	if f.Base() == "" {
-		return "", &reason{"the path is relative and no single mount is meant; " + f.names(), fs.ErrInvalid}
-	}
-	return path.Join(f.base, name), nil
-}
-
-// holder returns the mount with the longest root that holds virtual, or nil.
-func (f *FS) holder(virtual string) *mounted {
-	var found *mounted
-	for _, m := range f.all() {
-		if within(virtual, m.Virtual) && (found == nil || len(m.Virtual) > len(found.Virtual)) {
-			found = m
-		}
-	}
-	return found
-}
-
-// above reports whether mounts lie below virtual.
-func (f *FS) above(virtual string) bool {
-	return slices.ContainsFunc(f.all(), func(m *mounted) bool { return within(m.Virtual, virtual) })
-}
-
-// resolve finds the place of name and walks its symbolic links; the last one only
-// where follow is set. What is missing is no error: the place has no info then.
-func (f *FS) resolve(name string, follow bool) (place, error) {
-	virtual, err := f.absolute(name)
-	if err != nil {
-		return place{}, err
-	}
-	for range maxLinks {
-		p, next, err := f.walk(virtual, follow)
-		if err != nil || next == "" {
-			return p, err
-		}
-		virtual = next
-	}
-	return place{}, syscall.ELOOP
-}
-
-// walk goes to virtual until the end, or until a symbolic link: then next is the
-// virtual path with that link replaced, which may lie in another mount.
-func (f *FS) walk(virtual string, follow bool) (p place, next string, err error) {
-	m := f.holder(virtual)
-	if m == nil {
-		if f.above(virtual) {
-			return place{virtual: virtual}, "", nil
-		}
-		return place{}, "", &reason{"no mount holds this path; " + f.names(), fs.ErrNotExist}
-	}
-	p = place{virtual: virtual, mount: m, rel: ".", present: "."}
-	if p.info, err = m.root.Lstat("."); err != nil {
-		return place{}, "", err
-	}
-	rest := strings.TrimPrefix(virtual[len(m.Virtual):], "/")
-	for rest != "" {
-		var part string
-		part, rest, _ = strings.Cut(rest, "/")
-		if !p.info.IsDir() {
-			return place{}, "", syscall.ENOTDIR
-		}
-		here := path.Join(p.rel, part)
-		info, err := m.root.Lstat(here)
-		if errors.Is(err, fs.ErrNotExist) {
-			p.rel, p.info = path.Join(here, rest), nil
-			return p, "", nil
-		}
-		if err != nil {
-			return place{}, "", err
-		}
-		if info.Mode()&fs.ModeSymlink != 0 && (follow || rest != "") {
-			target, err := m.target(p.rel, here)
-			if err != nil {
-				return place{}, "", err
-			}
-			return place{}, path.Join(m.Virtual, target, rest), nil
-		}
-		p.rel, p.present, p.info = here, here, info
-	}
-	return p, "", nil
-}
-
-// target is where the symbolic link leads, relative to the mount.
-func (m *mounted) target(dir, link string) (string, error) {
-	text, err := m.root.Readlink(link)
-	if err != nil {
-		return "", err
-	}
-	text = strings.ReplaceAll(text, `\`, "/")
-	target := path.Join(dir, text)
-	if path.IsAbs(text) || strings.Contains(text, ":") && runtime.GOOS == "windows" || target == ".." || strings.HasPrefix(target, "../") {
-		return "", &reason{"a symbolic link in the path leads out of its mount", fs.ErrPermission}
-	}
-	return target, nil
-}

@@ -99,11 +99,7 @@ func (m Mount) String() string {
 // The virtual roots that a host mounts for itself.
 var reserved = []string{"/crew", "/credentials", "/llm-logs", "/sandbox", "/script"}
 
-const (
-	maxPath      = 4096 // bytes of a path
-	maxComponent = 255  // bytes of one name in it
-	maxSpec      = 16 << 10
-)
+const maxSpec = 16 << 10 // bytes of a specification
 
 // Parse reads a specification of the form
 //
@@ -216,32 +212,4 @@ func checkRights(r Rights) error {
 		return nil
 	}
 	return fmt.Errorf("the rights %q are none of ro, rw and rwnd", string(r))
-}
-
-// checkName refuses what no path of an FS may hold.
-func checkName(p string) error {
-	switch {
-	case p == "":
-		return &reason{"the path is empty", errInvalid}
-	case strings.IndexByte(p, 0) >= 0:
-		return &reason{"the path holds a NUL byte", errInvalid}
-	case !utf8.ValidString(p):
-		return &reason{"the path is not valid UTF-8", errInvalid}
-	case strings.Contains(p, `\`):
-		return &reason{`the path holds a backslash; folders are separated by "/"`, errInvalid}
-	case len(p) > maxPath:
-		return &reason{fmt.Sprintf("the path is longer than %d bytes", maxPath), errInvalid}
-	}
-	for part := range strings.SplitSeq(p, "/") {
-		if len(part) > maxComponent {
-			return &reason{fmt.Sprintf("a name in the path is longer than %d bytes", maxComponent), errInvalid}
-		}
-	}
-	return nil
-}
-
-// within reports whether p is root or below it.
-func within(p, root string) bool {
-	rest, ok := strings.CutPrefix(p, root)
-	return ok && (rest == "" || rest[0] == '/' || root == "/")
 }

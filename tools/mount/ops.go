@@ -16,34 +16,35 @@ import (
 const maxEntries = 100_000
 
 // Stat describes what name leads to.
-func (f *FS) Stat(name string) (Info, error) {
-	p, err := f.resolve(name, true)
-	if err == nil && p.mount != nil && p.info == nil {
-		err = fs.ErrNotExist
-	}
-	if err != nil {
-		return Info{}, wrap("stat", name, err)
-	}
-	return p.describe(), nil
+func (f *FS) Stat(name string) (info Info, err error) {
+	err = f.at("stat", name, true, func(p place) error {
+		if p.mount != nil && p.info == nil {
+			return missing(p)
+		}
+		info = p.describe()
+		return nil
+	})
+	return info, err
 }
 
 // Open opens a regular file for reading. The caller closes it.
-func (f *FS) Open(name string) (*File, error) {
-	p, err := f.resolve(name, true)
-	if err != nil {
-		return nil, wrap("open", name, err)
-	}
-	if err := regular(p); err != nil {
-		return nil, wrap("open", name, err)
-	}
-	if p.info == nil {
-		return nil, wrap("open", name, fs.ErrNotExist)
-	}
-	file, err := openRegular(p, os.O_RDONLY)
-	if err != nil {
-		return nil, wrap("open", name, err)
-	}
-	return &File{p.describe(), file}, nil
+func (f *FS) Open(name string) (file *File, err error) {
+	err = f.at("open", name, true, func(p place) error {
+		if err := f.regular(p); err != nil {
+			return err
+		}
+		if p.info == nil {
+			return missing(p)
+		}
+		held, info, err := f.openRegular(p, os.O_RDONLY)
+		if err != nil {
+			return err
+		}
+		p.info = info
+		file = &File{p.describe(), held}
+		return nil
+	})
+	return file, err
 }
 
 // ReadFile returns the content of a regular file of at most limit bytes. A larger
@@ -54,11 +55,14 @@ func (f *FS) ReadFile(name string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, limit+1))
-	if err != nil {
-		return nil, err
+	f.pause("read " + name)
+	var data []byte
+	if file.info.Size <= limit { // it may grow meanwhile
+		if data, err = io.ReadAll(io.LimitReader(file, limit+1)); err != nil {
+			return nil, err
+		}
 	}
-	if int64(len(data)) > limit {
+	if file.info.Size > limit || int64(len(data)) > limit {
 		return nil, wrap("read", name, &reason{fmt.Sprintf("the file is larger than %d bytes", limit), ErrTooLarge})
 	}
 	return data, nil
@@ -67,66 +71,108 @@ func (f *FS) ReadFile(name string, limit int64) ([]byte, error) {
 // Append adds data to the end of a regular file, which it creates where there is
 // none, in one write.
 func (f *FS) Append(name string, data []byte) error {
-	p, err := f.writable(name)
-	if err != nil {
-		return wrap("append", name, err)
+	return f.at("append", name, true, func(p place) error {
+		if err := f.writable(p); err != nil {
+			return err
+		}
+		file, err := f.openEnd(p)
+		if err != nil {
+			return err
+		}
+		_, err = file.Write(data)
+		if err == nil {
+			err = file.Sync()
+		}
+		return errors.Join(err, file.Close())
+	})
+}
+
+// openEnd opens a file for appending, or creates it where p has none. A link that
+// came there meanwhile is not followed: creating says that something is there, and
+// opening creates nothing.
+func (f *FS) openEnd(p place) (*os.File, error) {
+	switch {
+	case p.rest != "":
+		return nil, missing(p)
+	case p.info != nil:
+		file, _, err := f.openRegular(p, os.O_WRONLY|os.O_APPEND)
+		return file, err
 	}
-	file, err := openRegular(p, os.O_WRONLY|os.O_APPEND|os.O_CREATE)
-	if err != nil {
-		return wrap("append", name, err)
+	f.pause("create " + p.name)
+	file, err := p.dir.OpenFile(p.name, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o666)
+	if errors.Is(err, fs.ErrExist) {
+		return nil, errChanged
 	}
-	_, err = file.Write(data)
-	if err == nil {
-		err = file.Sync()
-	}
-	return wrap("append", name, errors.Join(err, file.Close()))
+	return file, err
 }
 
 // MkdirAll creates the folder, and those above it in its mount, where missing.
 func (f *FS) MkdirAll(name string) error {
-	p, err := f.resolve(name, true)
-	if err == nil {
-		err = mkdirAll(p)
-	}
-	return wrap("mkdir", name, err)
+	return f.at("mkdir", name, true, func(p place) error {
+		switch {
+		case p.mount == nil:
+			return nil // a folder above the mounts is there
+		case p.info != nil && !p.info.IsDir():
+			return syscall.ENOTDIR
+		case p.info != nil:
+			return nil
+		}
+		names := strings.Split(path.Join(p.name, p.rest), "/")
+		rel, key := p.rel, p.key
+		for range names {
+			if !p.mount.rightsAt(rel, key).CanWrite() {
+				return readOnly(p.mount, rel, key)
+			}
+			rel, key = path.Dir(rel), path.Dir(key)
+		}
+		return f.mkdirs(p.dir, names)
+	})
 }
 
-func mkdirAll(p place) error {
-	switch {
-	case p.mount == nil:
-		return nil // a folder above the mounts is there
-	case p.info != nil && !p.info.IsDir():
-		return syscall.ENOTDIR
-	case p.info != nil:
-		return nil
-	}
-	for rel := p.rel; rel != p.present; rel = path.Dir(rel) {
-		if !p.mount.rightsAt(rel).CanWrite() {
-			return readOnly(p.mount, rel)
+// mkdirs creates the folders, each in the one before it.
+func (f *FS) mkdirs(dir *os.Root, names []string) (err error) {
+	held := dir
+	defer func() {
+		if held != dir {
+			err = errors.Join(err, held.Close())
 		}
+	}()
+	for i, name := range names {
+		f.pause("mkdir " + name)
+		err := held.Mkdir(name, 0o777)
+		switch {
+		case errors.Is(err, fs.ErrExist):
+			return errChanged
+		case err != nil || i == len(names)-1:
+			return err
+		}
+		f.pause("enter " + name)
+		folder, err := f.openFolder(held, name)
+		if err != nil {
+			return err
+		}
+		if held != dir {
+			_ = held.Close()
+		}
+		held = folder
 	}
-	return p.mount.root.MkdirAll(p.rel, 0o777)
+	return nil
 }
 
 // Remove removes a file, an empty folder, or a symbolic link itself.
 func (f *FS) Remove(name string) error {
-	p, err := f.resolve(name, false)
-	if err == nil {
-		err = remove(p)
-	}
-	return wrap("remove", name, err)
-}
-
-func remove(p place) error {
-	switch {
-	case p.mount == nil || p.rel == ".":
-		return &reason{"a mount can't be removed", fs.ErrPermission}
-	case p.info == nil:
-		return fs.ErrNotExist
-	case !p.rights().CanRemove():
-		return &reason{"nothing may be removed here (" + string(p.rights()) + ")", fs.ErrPermission}
-	}
-	return p.mount.root.Remove(p.rel)
+	return f.at("remove", name, false, func(p place) error {
+		switch {
+		case p.mount == nil || p.rel == ".":
+			return &reason{"a mount can't be removed", fs.ErrPermission}
+		case p.info == nil:
+			return missing(p)
+		case !p.rights().CanRemove():
+			return &reason{"nothing may be removed here (" + string(p.rights()) + ")", fs.ErrPermission}
+		}
+		f.pause("remove " + p.name)
+		return p.dir.Remove(p.name)
+	})
 }
 
 // Entry is an entry of a folder.
@@ -139,21 +185,28 @@ type Entry struct {
 func (e Entry) IsDir() bool { return e.Type.IsDir() }
 
 // ReadDir returns the entries of a folder, sorted by name, mounts below it
-// included. More than 100,000 are an error that wraps [ErrTooLarge].
-func (f *FS) ReadDir(name string) ([]Entry, error) {
-	p, err := f.resolve(name, true)
-	if err != nil {
-		return nil, wrap("readdir", name, err)
-	}
-	var entries []Entry
-	if p.mount != nil {
-		if entries, err = list(p); err != nil {
-			return nil, wrap("readdir", name, err)
+// included. More than 100,000 are an error that wraps [ErrTooLarge]. Of a name
+// that no path may hold, the parts that can't be seen are shown as U+FFFD.
+func (f *FS) ReadDir(name string) (entries []Entry, err error) {
+	err = f.at("readdir", name, true, func(p place) error {
+		entries = nil
+		if p.mount != nil {
+			if entries, err = f.list(p); err != nil {
+				return err
+			}
 		}
-	}
+		entries = f.withMounts(p.virtual, entries)
+		return nil
+	})
+	return entries, err
+}
+
+// withMounts adds the mounts, or the folders that lead to them, in place of what
+// they cover, and sorts.
+func (f *FS) withMounts(virtual string, entries []Entry) []Entry {
 	for _, m := range f.mounts {
-		rest := strings.TrimPrefix(m.Virtual[min(len(p.virtual), len(m.Virtual)):], "/")
-		if rest == "" || !within(m.Virtual, p.virtual) {
+		rest := strings.TrimPrefix(m.Virtual[min(len(virtual), len(m.Virtual)):], "/")
+		if rest == "" || !within(m.Virtual, virtual) {
 			continue
 		}
 		child, _, _ := strings.Cut(rest, "/")
@@ -161,17 +214,11 @@ func (f *FS) ReadDir(name string) ([]Entry, error) {
 		entries = append(entries, Entry{child, fs.ModeDir})
 	}
 	slices.SortFunc(entries, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
-	return entries, nil
+	return entries
 }
 
-func list(p place) ([]Entry, error) {
-	switch {
-	case p.info == nil:
-		return nil, fs.ErrNotExist
-	case !p.info.IsDir():
-		return nil, &reason{"it is a file, not a folder", fs.ErrInvalid}
-	}
-	dir, err := p.mount.root.OpenFile(p.rel, os.O_RDONLY|nonblock, 0)
+func (f *FS) list(p place) ([]Entry, error) {
+	dir, err := f.openDir(p)
 	if err != nil {
 		return nil, err
 	}
@@ -185,63 +232,84 @@ func list(p place) ([]Entry, error) {
 	}
 	entries := make([]Entry, len(found))
 	for i, e := range found {
-		entries[i] = Entry{strings.ToValidUTF8(e.Name(), "�"), e.Type()}
+		entries[i] = Entry{seen(e.Name()), e.Type()}
 	}
 	return entries, nil
+}
+
+// openDir opens the folder at p.
+func (f *FS) openDir(p place) (*os.File, error) {
+	switch {
+	case p.info == nil:
+		return nil, missing(p)
+	case !p.info.IsDir():
+		return nil, &reason{"it is a file, not a folder", fs.ErrInvalid}
+	}
+	folder, err := f.enter(p)
+	if err != nil {
+		return nil, err
+	}
+	if folder != p.mount.root {
+		defer folder.Close()
+	}
+	return folder.Open(".")
 }
 
 // CanWrite reports, as an error, why the file of that name could not be written:
 // no mount holds it, its mount is read-only, something else is there. It changes
 // nothing, and a disk may still be full afterwards.
-func (f *FS) CanWrite(name string) error {
-	_, err := f.writable(name)
-	return wrap("write", name, err)
-}
+func (f *FS) CanWrite(name string) error { return f.at("write", name, true, f.writable) }
 
-// writable resolves name for a change of its content.
-func (f *FS) writable(name string) (place, error) {
-	p, err := f.resolve(name, true)
+// writable reports why the content of the file at p may not be changed.
+func (f *FS) writable(p place) error {
 	switch {
-	case err != nil:
-		return place{}, err
 	case p.mount == nil:
-		return place{}, &reason{"only a file in a mount can be written; " + f.names(), fs.ErrPermission}
+		return &reason{"only a file in a mount can be written; " + f.names(), fs.ErrPermission}
 	case !p.rights().CanWrite():
-		return place{}, readOnly(p.mount, p.rel)
+		return readOnly(p.mount, p.rel, p.key)
 	}
-	if err := regular(p); err != nil {
-		return place{}, err
+	if err := f.regular(p); err != nil {
+		return err
 	}
 	if p.info != nil && p.info.Mode().Perm()&0o222 == 0 {
 		// Replacing would go round the mode that somebody gave the file.
-		return place{}, &reason{"the file is write-protected", fs.ErrPermission}
+		return &reason{"the file is write-protected", fs.ErrPermission}
 	}
-	return p, nil
+	return nil
 }
 
-func readOnly(m *mounted, rel string) error {
-	at := m.Virtual
-	for _, s := range m.Subs {
-		if within(rel, s.Path) && !s.Rights.CanWrite() {
-			at = path.Join(m.Virtual, s.Path)
-		}
+func readOnly(m *mounted, rel, key string) error {
+	rights, at := m.longest(rel)
+	if rights.CanWrite() {
+		_, at = m.longest(key)
 	}
 	return &reason{at + " is mounted read-only", fs.ErrPermission}
 }
 
-// regular refuses what is there and is no regular file.
-func regular(p place) error {
+// missing says that nothing is there, and of a file in no folder, which one it is.
+func missing(p place) error {
+	if p.rest == "" {
+		return fs.ErrNotExist
+	}
+	folder := path.Join(p.mount.Virtual, strings.TrimSuffix(p.rel, p.rest))
+	return &reason{"there is no folder " + shown(folder), fs.ErrNotExist}
+}
+
+// regular refuses what is there and is no regular file, or one with other names.
+func (f *FS) regular(p place) error {
 	switch {
 	case p.mount == nil:
 		return &reason{"it is a folder", ErrNotRegular}
 	case p.info == nil:
 		return nil
 	}
-	return regularMode(p.info.Mode())
+	return f.checkFile(nil, p.info)
 }
 
-func regularMode(mode fs.FileMode) error {
-	switch {
+func (f *FS) checkFile(file *os.File, info fs.FileInfo) error {
+	switch mode := info.Mode(); {
+	case mode.IsRegular() && !f.hardLinks && linked(file, info):
+		return &reason{"the file has other names (hard links), which may lie outside of the mount; the setting tools.files.hard_links lets such files through", fs.ErrPermission}
 	case mode.IsRegular():
 		return nil
 	case mode.IsDir():
@@ -251,18 +319,40 @@ func regularMode(mode fs.FileMode) error {
 	}
 }
 
-// openRegular opens a file and looks again: what was there may have been swapped.
-func openRegular(p place, flag int) (*os.File, error) {
-	file, err := p.mount.root.OpenFile(p.rel, flag|nonblock, 0o666)
+// openRegular opens the file at p, which is there, and looks again: what was there
+// may have been swapped.
+func (f *FS) openRegular(p place, flag int) (*os.File, fs.FileInfo, error) {
+	f.pause("open " + p.name)
+	file, err := p.dir.OpenFile(p.name, flag|nonblock, 0)
+	if err != nil {
+		if now, lerr := p.dir.Lstat(p.name); lerr != nil || !os.SameFile(now, p.info) {
+			err = errChanged
+		}
+		return nil, nil, err
+	}
+	f.pause("opened " + p.name)
+	info, err := f.checkOpened(file, p)
+	if err != nil {
+		return nil, nil, errors.Join(err, file.Close())
+	}
+	return file, info, nil
+}
+
+func (f *FS) checkOpened(file *os.File, p place) (fs.FileInfo, error) {
+	info, err := file.Stat()
 	if err != nil {
 		return nil, err
 	}
-	info, err := file.Stat()
-	if err == nil {
-		err = regularMode(info.Mode())
+	// As in openFolder: what bears the name is what is held.
+	if now, err := p.dir.Lstat(p.name); err != nil || !os.SameFile(now, info) {
+		return nil, errChanged
 	}
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
+	if err := f.checkFile(file, info); err != nil {
+		return nil, err
 	}
-	return file, nil
+	above, err := p.dir.Stat(".")
+	if err == nil && !sameDevice(above, info) {
+		err = checkSystem(file)
+	}
+	return info, err
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
 )
 
 // Writer writes the new content of a file beside the old one. Readers see the old
@@ -19,9 +18,10 @@ import (
 //
 // It is for one goroutine.
 type Writer struct {
+	fs      *FS
 	name    string // virtual
-	place   place
-	temp    string // in the mount
+	place   place  // its folder is w's own
+	temp    string // in that folder
 	file    *os.File
 	written int64
 	limit   int64
@@ -32,16 +32,35 @@ type Writer struct {
 // that is there or as a new one. The folder must be there. The caller calls
 // Close, and before that Commit where the content is whole.
 func (f *FS) Create(name string, limit int64) (*Writer, error) {
-	p, err := f.writable(name)
+	w := &Writer{fs: f, name: name, limit: limit}
+	err := f.at("write", name, true, w.begin)
 	if err != nil {
-		return nil, wrap("write", name, err)
+		return nil, err
 	}
-	temp := path.Join(path.Dir(p.rel), ".crewhost-"+rand.Text()+".tmp")
-	file, err := p.mount.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	return w, nil
+}
+
+// begin creates the new file beside the one at p, in a folder that w holds from
+// now on.
+func (w *Writer) begin(p place) error {
+	if err := w.fs.writable(p); err != nil {
+		return err
+	}
+	if p.rest != "" {
+		return missing(p)
+	}
+	dir, err := p.dir.OpenRoot(".")
 	if err != nil {
-		return nil, wrap("write", name, err)
+		return err
 	}
-	return &Writer{name: name, place: p, temp: temp, file: file, limit: limit}, nil
+	temp := ".crewhost-" + rand.Text() + ".tmp"
+	file, err := dir.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return errors.Join(err, dir.Close())
+	}
+	p.dir = dir
+	w.place, w.temp, w.file = p, temp, file
+	return nil
 }
 
 // Path is the virtual path of the file, symbolic links resolved.
@@ -81,16 +100,18 @@ func (w *Writer) Commit() error {
 	}
 	err = errors.Join(err, w.file.Close())
 	w.file = nil
-	root := w.place.mount.root
+	dir := w.place.dir
+	defer dir.Close()
 	if err == nil {
-		err = root.Rename(w.temp, w.place.rel)
+		w.fs.pause("replace " + w.place.name)
+		err = dir.Rename(w.temp, w.place.name)
 	}
 	if err != nil {
-		return wrap("write", w.name, errors.Join(err, root.Remove(w.temp)))
+		return wrap("write", w.name, errors.Join(err, dir.Remove(w.temp)))
 	}
 	// The new name lasts when the folder is on disk, too. Some systems can't
 	// sync a folder; the content is safe in any case.
-	if d, err := root.Open(path.Dir(w.place.rel)); err == nil {
+	if d, err := dir.Open("."); err == nil {
 		_ = d.Sync()
 		_ = d.Close()
 	}
@@ -104,7 +125,8 @@ func (w *Writer) Close() error {
 	}
 	err := w.file.Close()
 	w.file = nil
-	return wrap("write", w.name, errors.Join(err, w.place.mount.root.Remove(w.temp)))
+	dir := w.place.dir
+	return wrap("write", w.name, errors.Join(err, dir.Remove(w.temp), dir.Close()))
 }
 
 // WriteFile replaces the content of a regular file, or creates it, so that a
