@@ -22,13 +22,14 @@ import (
 // host is a catalog of fixed names.
 type host struct {
 	tools, profiles []string
-	missing         map[string]string
+	missing, off    map[string]string
 	offers          map[string][]Offer
 }
 
 func (h host) Tools() []string            { return h.tools }
 func (h host) Profiles() []string         { return h.profiles }
 func (h host) Missing(tool string) string { return h.missing[tool] }
+func (h host) Off(tool string) string     { return h.off[tool] }
 
 // Offers knows the tools of servers by their names, and its own by "".
 func (h host) Offers(server *Server) ([]Offer, string) {

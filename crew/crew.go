@@ -306,6 +306,9 @@ type Catalog interface {
 	// Missing says why a tool is not there though a server was to offer it (a
 	// server that failed, a collision), or "".
 	Missing(tool string) string
+	// Off says of a tool of the host's own that is not there why that is, and how to
+	// turn it on, as the end of a sentence that begins with its name; or "".
+	Off(tool string) string
 	// Offers returns what toolsets choose from: the tools of an agent's own server
 	// or, where server is nil, those of the host that are not of any server. Why says
 	// why nothing is known of the server, or is "".

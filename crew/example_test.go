@@ -12,6 +12,7 @@ type surface struct{}
 func (surface) Tools() []string       { return []string{"file_read", "web_search"} }
 func (surface) Profiles() []string    { return nil }
 func (surface) Missing(string) string { return "" }
+func (surface) Off(string) string     { return "" }
 
 func (surface) Offers(*crew.Server) (offers []crew.Offer, why string) { return nil, "" }
 

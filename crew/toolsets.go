@@ -30,9 +30,13 @@ func datedName(name string) (here string, known bool) {
 		return "file_read", true
 	case "write":
 		return "file_write", true
-	case "glob":
-		return "directory_read", true
-	case "bash", "edit", "grep", "web_fetch", "web_search":
+	case "edit":
+		return "file_edit", true
+	case "web_fetch":
+		return "web_scrape", true
+	case "glob", "grep", "web_search":
+		return name, true
+	case "bash":
 		return "", true
 	}
 	return "", false

@@ -57,6 +57,10 @@ func (v *validator) tool(t Text, at string) {
 	if slices.Contains(v.tools, t.V) {
 		return
 	}
+	if why := v.catalog.Off(t.V); why != "" {
+		v.fail(t.Pos, CodeUnknownTool, fmt.Sprintf("%s: the tool %s %s", at, strict.Quote(t.V), why), v.catalog.Missing(t.V))
+		return
+	}
 	message := fmt.Sprintf("%s: unknown tool %s", at, strict.Quote(t.V))
 	if why := v.catalog.Missing(t.V); why != "" {
 		v.fail(t.Pos, CodeUnknownTool, message+": "+why, "")
@@ -113,7 +117,11 @@ func (v *validator) toolsets(a *Agent, at string) {
 			}
 		}
 		for _, e := range t.Tools {
-			if slices.Contains(known, e.Tool.V) {
+			off := ""
+			if server == nil {
+				off = v.catalog.Off(e.Tool.V)
+			}
+			if slices.Contains(known, e.Tool.V) || off != "" && !t.Has(Offer{Tool: e.Tool.V}) {
 				continue
 			}
 			message, registered := fmt.Sprintf("%s.tools: the host has no tool %s of its own", at, strict.Quote(e.Tool.V)), e.Tool.V
@@ -122,7 +130,9 @@ func (v *validator) toolsets(a *Agent, at string) {
 				registered = ToolName(server.Name.V, e.Tool.V)
 			}
 			hint := strict.DidYouMean(e.Tool.V, known)
-			if why := v.catalog.Missing(registered); why != "" && server != nil {
+			if off != "" {
+				message, hint = fmt.Sprintf("%s.tools: the tool %s %s", at, strict.Quote(e.Tool.V), off), ""
+			} else if why := v.catalog.Missing(registered); why != "" && server != nil {
 				message, hint = message+": "+why, ""
 			} else if here, _ := datedName(e.Tool.V); server == nil && here != "" {
 				hint = "did you mean " + strict.Quote(here) + "?"

@@ -66,6 +66,10 @@ type Config struct {
 	// Guard is the command line of a process that runs GuardMain of package
 	// mcp/child; empty means that no guard outlives a killed host.
 	Guard []string
+	// Confine is the command line of a program that runs ConfineMain of package
+	// tools/builtin/shell with the argument that is added to it; empty means that
+	// programs of agents are not confined.
+	Confine []string
 
 	// Listen is the address that the host is going to serve on, if it is: no server
 	// of the settings may be found there.
@@ -124,6 +128,7 @@ type Host struct {
 	builtins []string
 	off      []builtin.Off // of the built-in tools, those that are not there
 	taped    *tapedHost    // nil: the host is no replay
+	programs *programs     // of agents
 }
 
 // Open checks the settings as far as that needs no server, then opens the mounts,
@@ -157,7 +162,7 @@ func Open(ctx context.Context, cfg Config) (_ *Host, err error) {
 	}
 	cfg.Crews = slices.DeleteFunc(slices.Clone(cfg.Crews), func(c *crew.Crew) bool { return c == nil })
 	cfg.Environ = append([]string{}, cfg.Environ...) // further in, nil would mean this process's own
-	h := &Host{cfg: cfg, log: cfg.Logger, registry: &tools.Registry{}, taped: taped, person: person}
+	h := &Host{cfg: cfg, log: cfg.Logger, registry: &tools.Registry{}, taped: taped, person: person, programs: &programs{argv: cfg.Guard}}
 
 	var settings *config.Settings
 	settings, h.brought = joined(cfg.Settings, cfg.Crews)
@@ -171,6 +176,7 @@ func Open(ctx context.Context, cfg Config) (_ *Host, err error) {
 	issues = append(issues, issuesOf(CodeBadRule, err)...)
 	h.twice, err = declaredOf(cfg.Settings.Journal, h.fs.Base())
 	issues = append(issues, issuesOf(CodeBadRule, err)...)
+	issues = append(issues, checkDisabled(cfg.Settings.Tools)...)
 	h.models, err = newModels(cfg)
 	issues = append(issues, issuesOf(CodeUnknownProfile, err)...)
 	h.own = account{newLedger(cfg.Settings.LLM, func(error) {}), cfg.Events}
@@ -271,6 +277,7 @@ func (h *Host) Close() error {
 	if h.fs != nil {
 		errs = append(errs, h.fs.Close())
 	}
+	errs = append(errs, h.programs.close())
 	errs = append(errs, h.trail.close())
 	return errors.Join(errs...)
 }
@@ -290,6 +297,18 @@ func (h *Host) Tools() []tools.Definition { return h.registry.Definitions() }
 // Call calls a tool behind the policy, as an agent's call is.
 func (h *Host) Call(ctx context.Context, call tools.Call) (tools.Result, error) {
 	return h.guard.Call(ctx, call)
+}
+
+// CallObserved is [Host.Call], and says how the call ended: whether the policy let it
+// through, and who was asked.
+func (h *Host) CallObserved(ctx context.Context, call tools.Call) (res tools.Result, came permission.Observation, err error) {
+	guard := h.guard.With(h.guard.Policy())
+	guard.Observe = func(o permission.Observation) {
+		came = o
+		h.observe(o)
+	}
+	res, err = guard.Call(ctx, call)
+	return res, came, err
 }
 
 // Ping measures how long a server takes to answer.
@@ -322,12 +341,12 @@ func (c catalog) Tools() []string { return c.names }
 // Profiles returns the ids of the model profiles.
 func (c catalog) Profiles() []string { return c.profiles }
 
+// Off says what keeps a tool of the host's own off.
+func (c catalog) Off(tool string) string { return c.host.whyOff(tool) }
+
 // Missing says why a server's tool is not there: its server skipped it, or some
 // server failed and may have been the one to bring it.
 func (c catalog) Missing(tool string) string {
-	if why := c.host.missingBuiltin(tool); why != "" {
-		return why
-	}
 	var failed []string
 	for _, d := range c.defs {
 		if d.Name == tool && c.host.isOfAgents(d) {

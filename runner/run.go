@@ -135,6 +135,7 @@ func (h *Host) doRun(ctx context.Context, c *crew.Crew, inputs crew.Inputs, guar
 			return h.cfg.Telemetry.Agent(ctx, a.Key, t.Key)
 		},
 		Answered: past.answered,
+		Limits:   agent.Limits{ResultCharsOf: h.resultChars()},
 		Events:   events, Logger: h.log, Stream: h.cfg.Stream,
 	})
 	if err != nil {

@@ -145,7 +145,9 @@ func (s *Surface) selection(fail func(pos strict.Pos, code, message, hint string
 			continue
 		}
 		missing := s.host.catalog().Missing(t.Pattern)
-		switch {
+		switch off := s.host.whyOff(t.Pattern); {
+		case off != "":
+			s.warn(t.Pos, fmt.Sprintf("the tool %q %s", t.Pattern, off))
 		case strings.ContainsAny(t.Pattern, "*?") || strings.HasPrefix(t.Pattern, "mcp__"):
 			s.warn(t.Pos, fmt.Sprintf("the pattern %q fits no tool that is there", t.Pattern))
 		case missing != "":

@@ -198,6 +198,9 @@ func (h *Host) IdleRules() []string {
 			}
 		}
 	}
+	for _, o := range h.off { // a rule about a tool that may be turned on is no slip
+		offered = append(offered, permission.Request{Tool: o.Tool.Name})
+	}
 	offered = append(offered, permission.Request{Tool: agent.AskCoworker}, permission.Request{Tool: agent.DelegateWork})
 	idle := h.policy.Idle(offered)
 	if len(idle) > 0 { // crews are read for that alone

@@ -49,6 +49,7 @@ func newApp(c *console) *cli.App {
 		Commands: []*cli.Command{
 			runCommand(c),
 			mcpCommand(c),
+			toolsCommand(c),
 			policyCommand(c),
 			lockCommand(c),
 			memoryCommand(c),
@@ -156,6 +157,7 @@ type session struct {
 	progress *progress
 	events   *event.Stream // of what happens; progress shows it
 	serving  bool          // to MCP clients, who may be asked
+	alone    bool          // no server of the settings is there, whose tools rules may be about
 }
 
 // newSession reads the settings for a crew at anchor (a folder). Their secrets
@@ -260,6 +262,7 @@ func (s *session) openAs(ctx *cli.Context, mode string, changes ...func(*runner.
 		Logger:     s.log,
 		Redactor:   s.console.redactor,
 		Guard:      []string{self, guardArgument},
+		Confine:    []string{self, confineArgument},
 		Version:    version().Version,
 		OnServer:   s.progress.server,
 		Events:     s.events,
@@ -277,6 +280,9 @@ func (s *session) openAs(ctx *cli.Context, mode string, changes ...func(*runner.
 		for _, skip := range r.Skipped { // each tool that could not be registered (O12)
 			s.events.Emit(event.Event{Kind: event.Notice, Text: skip.String(), Code: codeToolSkipped})
 		}
+	}
+	if s.alone {
+		return host, nil
 	}
 	for _, w := range host.IdleRules() {
 		s.warn(w)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"text/tabwriter"
@@ -34,16 +33,15 @@ func mcpCommand(c *console) *cli.Command {
 			{
 				Name:      "call",
 				Usage:     "call a tool, behind the same policy as an agent's call",
-				ArgsUsage: "TOOL",
-				Flags: append(hostFlags(), formatFlagOf("text", "json"),
-					&cli.StringFlag{Name: "args", Usage: "the arguments as a `JSON` object", Value: "{}"}),
+				ArgsUsage: callUsage,
+				Flags:     callFlags(),
 				Action: func(ctx *cli.Context) error {
-					call, err := callOf(ctx) // before anything is started
+					w, err := writtenCall(ctx, c) // before anything is started
 					if err != nil {
 						return err
 					}
 					return withHost(ctx, c, "", func(ctx *cli.Context, host *runner.Host, out *output) error {
-						return mcpCall(ctx, host, out, call)
+						return carryOut(ctx, host, out, w)
 					})
 				},
 			},
@@ -168,50 +166,6 @@ func summary(s string) string {
 		return string(text)
 	}
 	return string(text[:width-1]) + "…"
-}
-
-// callOf is the call that a command line asks for.
-func callOf(ctx *cli.Context) (tools.Call, error) {
-	if ctx.NArg() != 1 {
-		return tools.Call{}, usagef("mcp call: name one tool: crewhost mcp call TOOL --args '{…}'")
-	}
-	args := json.RawMessage(ctx.String("args"))
-	if !json.Valid(args) {
-		return tools.Call{}, usagef("mcp call: --args is not JSON: %s", args)
-	}
-	return tools.Call{Name: ctx.Args().First(), Arguments: args}, nil
-}
-
-func mcpCall(ctx *cli.Context, host *runner.Host, out *output, call tools.Call) error {
-	res, err := host.Call(ctx.Context, call)
-	if err != nil {
-		switch tools.CodeOf(err) {
-		case tools.CodeToolNotFound:
-			return usageError{err.Error() + didYouMean(call.Name, host)}
-		case tools.CodeArgumentsInvalid:
-			return usageError{err.Error()}
-		}
-		return &runner.RunError{Err: err}
-	}
-	if err := out.content(res); err != nil {
-		return err
-	}
-	if res.IsError {
-		return &runner.RunError{Err: errToolFailed}
-	}
-	return nil
-}
-
-// didYouMean names the tool that a name which no tool has was probably meant to be.
-func didYouMean(name string, host *runner.Host) string {
-	var names []string
-	for _, d := range host.Tools() {
-		names = append(names, d.Name)
-	}
-	if near := strict.Nearest(name, names); near != "" {
-		return fmt.Sprintf("; did you mean %q?", near)
-	}
-	return ""
 }
 
 // pingServers connects the servers that are named, or all, and no others, and

@@ -125,6 +125,7 @@ func runCrew(ctx *cli.Context, c *console, w *watch, tapes *taping) (err error) 
 		return out.refused(s, target, err, judging)
 	}
 	defer closeHost(host, &err)
+	tapes.opened(host)
 
 	verdict := host.Judge(loaded, loadIssues, inputs)
 	if err := ctx.Context.Err(); err != nil {

@@ -46,6 +46,7 @@ type taping struct {
 	replay  *tape.Replay   // nil: it is held against nothing
 	stream  *event.Stream  // nil: nothing was told yet
 	watched bool           // a program watches, and the ends of the run are told already
+	host    *runner.Host   // of the run, once it is open
 }
 
 // replays reports whether a run is to be one of a tape, with nothing behind it.
@@ -101,7 +102,7 @@ func (t *taping) open(ctx *cli.Context) error {
 	var carry func(journal.Step) bool
 	if ctx.Bool(replayFilesFlag) {
 		carry = func(s journal.Step) bool {
-			return s.Kind == journal.File && s.Effect != journal.NoEffect || s.Kind == journal.Tool && s.Name == "file_write"
+			return s.Kind == journal.File && s.Effect != journal.NoEffect || s.Kind == journal.Tool && t.host.WritesFiles(s.Name)
 		}
 	}
 	t.replay = file.Replay(tape.Options{
@@ -186,6 +187,13 @@ func (t *taping) join(ctx *cli.Context, s *session) {
 func (t *taping) configure(cfg *runner.Config) {
 	if t != nil {
 		cfg.Record, cfg.Replay = t.rec, t.replay
+	}
+}
+
+// opened is told the host of the run, before it begins.
+func (t *taping) opened(host *runner.Host) {
+	if t != nil {
+		t.host = host
 	}
 }
 

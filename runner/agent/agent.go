@@ -112,7 +112,7 @@ type Limits struct {
 	ConcurrentCalls int // tools of one answer that run at once; 8
 
 	ResultChars     int            // characters of a tool's result that reach the model; 4,000
-	ResultCharsOf   map[string]int // the same by tool; file_read and coworkers' answers 32,000
+	ResultCharsOf   map[string]int // the same by tool, where it bounds its results itself; coworkers' answers 32,000
 	ResultDataBytes int            // bytes of an image in a result; 5 MiB
 
 	DependencyChars int // characters of the outputs of all dependencies in a prompt; 32,000
@@ -151,7 +151,7 @@ func (l Limits) resultChars(tool string) int {
 		return n
 	}
 	switch tool {
-	case "file_read", AskCoworker, DelegateWork:
+	case AskCoworker, DelegateWork:
 		return max(l.ResultChars, 32_000)
 	}
 	return l.ResultChars

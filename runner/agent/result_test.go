@@ -61,7 +61,7 @@ func TestResultsAreCutK35(t *testing.T) {
 	for _, tt := range []struct {
 		tool string
 		want int
-	}{{"search", 4000}, {"file_read", 32000}, {"mine", 100}} {
+	}{{"search", 4000}, {AskCoworker, 32000}, {"mine", 100}} {
 		got := limits.message("1", huge, limits.resultChars(tt.tool)).Text()
 		if n := utf8.RuneCountInString(got); n > tt.want || !utf8.ValidString(got) {
 			t.Errorf("%s: %d characters, want at most %d", tt.tool, n, tt.want)

@@ -38,6 +38,10 @@ import (
 // MaxText is how many characters a result has where nothing else is said.
 const MaxText = 4_000
 
+// MaxResult is how many characters a result has at most, whatever is asked for: more would
+// not reach a model.
+const MaxResult = 32_000
+
 // Effect is what a call does to the world: what may be done about one whose end
 // nobody saw.
 type Effect int
