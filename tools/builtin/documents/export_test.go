@@ -1,0 +1,7 @@
+package documents
+
+// What tests share: PDFium is compiled once for all of them.
+var (
+	NewPDFEngine = newPDFEngine
+	PDFReader    = pdfReader
+)
