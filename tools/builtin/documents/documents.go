@@ -9,6 +9,5 @@ import (
 
 // Tools returns the tools over the mounts of fsys; nil holds no mount.
 func Tools(fsys *mount.FS) []native.Tool {
-	_ = fsys // of those to come
-	return []native.Tool{jsonTool()}
+	return []native.Tool{jsonTool(fsys), pdfReader(fsys, newPDFEngine())}
 }

@@ -6,85 +6,182 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"crewhost/tools"
+	"crewhost/tools/builtin/charset"
+	"crewhost/tools/mount"
 	"crewhost/tools/native"
 )
 
-// maxJSON bounds a document for json_tool, in bytes.
-const maxJSON = 4 << 20
+// Bounds of a document for json_tool, in bytes.
+const (
+	maxJSON     = 4 << 20 // as an argument
+	maxJSONFile = 16 << 20
+)
 
 const jsonToolSchema = `{
   "type": "object",
   "properties": {
+    "operation": {
+      "type": "string", "enum": ["parse", "query", "format", "validate"],
+      "description": "parse checks the document and returns it in one line; format indents it; query returns the parts that query selects; validate holds it against schema and lists what is wrong."
+    },
     "input": {
       "type": ["string", "object", "array"],
-      "description": "The JSON document: its text, or the document itself."
+      "description": "The JSON document: its text, or the document itself. Give this or path."
     },
-    "operation": {
-      "type": "string", "enum": ["parse", "query", "format"],
-      "description": "parse checks the document and returns it in one line; format indents it; query returns the parts that query selects."
+    "path": {
+      "type": "string", "minLength": 1,
+      "description": "Path of a JSON file, such as /data/orders.json, of at most 16 MiB. Give this or input."
     },
     "query": {
       "type": "string", "maxLength": 1000,
-      "description": "For the operation query: a JSONPath such as $.items[?@.price < 10].name, or a plain path such as items.0.name."
+      "description": "For the operation query: a JSONPath such as $.items[?@.price < 10].name, a plain path such as items.0.name, or with language jq a jq query such as '.items | map(.price) | add'."
+    },
+    "language": {
+      "type": "string", "enum": ["jsonpath", "jq"], "default": "jsonpath",
+      "description": "Language of query. jsonpath selects parts; jq can also compute, group, sort and build new values."
+    },
+    "schema": {
+      "type": ["object", "string", "boolean"],
+      "description": "For the operation validate: the JSON Schema, such as {\"type\": \"object\", \"required\": [\"id\"]}. Draft 2020-12 unless its $schema names another."
+    },
+    "lines": {
+      "type": "boolean",
+      "description": "The document is JSON Lines, one value a line, and is worked on as the list of them. Default: true for files named .jsonl or .ndjson."
+    },
+    "offset": {
+      "type": "integer", "minimum": 1, "default": 1,
+      "description": "The first character of the result to return, to go on with a long one."
+    },
+    "max_chars": {
+      "type": "integer", "minimum": 1, "maximum": 200000, "default": 8000,
+      "description": "The most characters of the result to return."
     }
   },
-  "required": ["input", "operation"],
+  "required": ["operation"],
   "additionalProperties": false
 }`
 
-func jsonTool() native.Tool {
+func jsonTool(fsys *mount.FS) native.Tool {
 	return native.Tool{
 		Name: "json_tool", Title: "JSON",
-		Description: "Checks, formats or queries a JSON document. Numbers keep every digit.",
+		Description: "Checks, formats, queries or validates a JSON document or file. Numbers keep every digit, except those that jq computes.",
 		Schema:      jsonToolSchema, Effect: native.ReadOnly,
 		Run: func(ctx context.Context, _ tools.Call, args *native.Arguments) (tools.Result, error) {
-			doc := document(args, "input")
-			if !args.Has("operation") {
-				args.Note("the argument %q is missing", "operation")
+			call := jsonCall{
+				path:   args.Text("path", ""),
+				query:  args.Text("query", ""),
+				offset: args.Integer("offset", 1, 1, math.MaxInt32),
+				most:   args.Integer("max_chars", defaultChars, 1, maxChars),
 			}
-			operation := args.OneOf("operation", "", "parse", "query", "format")
-			query := args.Text("query", "")
+			call.operation = args.OneOf("operation", "", "parse", "query", "format", "validate")
+			call.language = args.OneOf("language", "jsonpath", "jsonpath", "jq")
+			call.lines = args.Flag("lines") || !args.Has("lines") && linesByName(call.path)
 			switch {
-			case operation == "query" && query == "":
+			case !args.Has("operation"):
+				args.Note("the argument %q is missing", "operation")
+			case call.operation == "query" && call.query == "":
 				args.Note("the operation query needs the argument %q", "query")
-			case len(query) > maxQuery:
+			case call.operation == "validate" && !args.Has("schema"):
+				args.Note("the operation validate needs the argument %q", "schema")
+			case len(call.query) > maxQuery:
 				args.Note("the argument %q is longer than %d bytes", "query", maxQuery)
+			}
+			if args.Has("schema") {
+				call.schema = document(args, "schema")
+			}
+			switch {
+			case args.Has("input") == args.Has("path"):
+				args.Note("give the document either as %q or as %q", "input", "path")
+			case args.Has("input"):
+				call.doc = document(args, "input")
 			}
 			if res, bad := args.Fault(); bad {
 				return res, nil
 			}
-			if len(doc) > maxJSON {
-				return native.Failuref("The document has %d bytes, and at most %d can be worked on.", len(doc), maxJSON), nil
-			}
-			if err := checkJSON(doc); err != nil {
-				return native.Failuref("The input is not valid JSON: %v.", err), nil
-			}
-			var out []byte
-			var err error
-			switch operation {
-			case "parse":
-				var b bytes.Buffer
-				err = json.Compact(&b, doc)
-				out = b.Bytes()
-			case "format":
-				var b bytes.Buffer
-				err = json.Indent(&b, bytes.TrimSpace(doc), "", "  ")
-				out = b.Bytes()
-			case "query":
-				out, err = queryJSON(ctx, doc, query)
-			}
+			out, err := call.run(ctx, fsys)
 			switch {
 			case ctx.Err() != nil:
 				return tools.Result{}, native.Ended(ctx, "json_tool")
 			case err != nil:
 				return native.Failuref("%v.", err), nil
 			}
-			return tools.Text(tools.Truncate(string(out), native.MaxText)), nil
+			return tools.Text(out), nil
 		},
 	}
+}
+
+// jsonCall is one call of json_tool.
+type jsonCall struct {
+	operation, path, query, language string
+	doc, schema                      []byte
+	lines                            bool
+	offset, most                     int
+}
+
+func (c jsonCall) run(ctx context.Context, fsys *mount.FS) (string, error) {
+	what := "the input"
+	if c.path != "" {
+		what = c.path
+		data, err := readFile(ctx, fsys, c.path, maxJSONFile)
+		if err != nil {
+			return "", err
+		}
+		text, _, err := charset.Decode(data, "")
+		if err != nil {
+			return "", fmt.Errorf("%s can't be read: %w", c.path, err)
+		}
+		c.doc = []byte(text)
+	} else if len(c.doc) > maxJSON {
+		return "", fmt.Errorf("the document has %d bytes, and at most %d can be worked on; put it into a file and give its path", len(c.doc), maxJSON)
+	}
+	if c.lines {
+		list, err := linesOf(c.doc)
+		if err != nil {
+			return "", fmt.Errorf("%s is not valid: %w", what, err)
+		}
+		c.doc = list
+	}
+	if err := checkJSON(c.doc); err != nil {
+		return "", fmt.Errorf("%s is not valid JSON: %w", what, err)
+	}
+	out, err := c.work(ctx)
+	if err != nil {
+		return "", err
+	}
+	return excerpt(string(out), c.offset, c.most)
+}
+
+func (c jsonCall) work(ctx context.Context) ([]byte, error) {
+	var b bytes.Buffer
+	switch {
+	case c.operation == "parse":
+		err := json.Compact(&b, c.doc)
+		return b.Bytes(), err
+	case c.operation == "format":
+		err := json.Indent(&b, bytes.TrimSpace(c.doc), "", "  ")
+		return b.Bytes(), err
+	case c.operation == "validate":
+		faults, err := checkSchema(c.doc, c.schema)
+		if err != nil || len(faults) == 0 {
+			return []byte("The document is valid."), err
+		}
+		fmt.Fprintf(&b, "The document is not valid: %s.", native.Plural(len(faults), "fault", "faults"))
+		for i, f := range faults {
+			if i == maxFaults {
+				fmt.Fprintf(&b, "\n[%d more]", len(faults)-i)
+				break
+			}
+			b.WriteString("\n" + f)
+		}
+		return b.Bytes(), nil
+	case c.language == "jq":
+		return queryJQ(ctx, c.doc, c.query)
+	}
+	return queryJSON(ctx, c.doc, c.query)
 }
 
 // document takes a JSON document, as text or as itself.
@@ -94,7 +191,7 @@ func document(a *native.Arguments, name string) []byte {
 	case raw == nil:
 		a.Note("the argument %q is missing", name)
 		return nil
-	case raw[0] == '{' || raw[0] == '[':
+	case raw[0] == '{' || raw[0] == '[' || name == "schema" && (raw[0] == 't' || raw[0] == 'f'):
 		return raw
 	}
 	return []byte(a.Text(name, ""))
