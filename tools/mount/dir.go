@@ -24,8 +24,12 @@ func (f *FS) Dir(name string) (*Dir, error) {
 		if p.mount == nil {
 			return &reason{"only a folder in a mount will do; " + f.names(), fs.ErrInvalid}
 		}
-		file, err := f.openDir(p)
+		folder, err := f.openDir(p)
 		if err != nil {
+			return err
+		}
+		file, err := folder.Open(".")
+		if err = errors.Join(err, folder.Close()); err != nil {
 			return err
 		}
 		host, err := hostPath(file, filepath.Join(p.mount.root.Name(), filepath.FromSlash(p.rel)))

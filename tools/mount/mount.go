@@ -55,6 +55,9 @@ func (r Rights) CanRemove() bool { return r == ReadWrite }
 
 // Mount is a folder of the host at a virtual path.
 type Mount struct {
+	// ID tells mounts of one root apart, of which one is chosen. It is a ULID in
+	// capitals, or empty.
+	ID string
 	// Physical is the folder. Open resolves a relative one against the
 	// working directory; see [Mount.In].
 	Physical string
@@ -82,7 +85,7 @@ func (m Mount) In(dir string) Mount {
 // String returns the specification that Parse reads.
 func (m Mount) String() string {
 	physical := m.Physical
-	if strings.ContainsAny(physical, ":;") || strings.IndexAny(physical, `"'`) == 0 {
+	if strings.ContainsAny(physical, ":;|") || strings.IndexAny(physical, `"'`) == 0 {
 		quote := `"`
 		if strings.Contains(physical, quote) {
 			quote = "'"
@@ -90,6 +93,9 @@ func (m Mount) String() string {
 		physical = quote + physical + quote
 	}
 	spec := physical + ":" + m.Virtual + ":" + string(m.Rights)
+	if m.ID != "" {
+		spec = m.ID + "|" + spec
+	}
 	for _, s := range m.Subs {
 		spec += ";" + s.Path + ":" + string(s.Rights)
 	}
@@ -103,11 +109,11 @@ const maxSpec = 16 << 10 // bytes of a specification
 
 // Parse reads a specification of the form
 //
-//	physical:virtual:rights[;sub:rights…]
+//	[id|]physical:virtual:rights[;sub:rights…]
 //
-// where rights are ro, rw or rwnd and sub is relative to the virtual path. A
-// physical path that holds a colon or a semicolon stands in single or double
-// quotes; a drive letter needs none.
+// where id is a ULID, rights are ro, rw or rwnd, and sub is relative to the
+// virtual path. A physical path that holds a colon, a semicolon or a bar stands in
+// single or double quotes; a drive letter needs none.
 func Parse(spec string) (Mount, error) {
 	m, err := parse(spec)
 	if err != nil {
@@ -124,6 +130,13 @@ func parse(spec string) (Mount, error) {
 		return Mount{}, errors.New("holds control characters or is no UTF-8")
 	}
 	var m Mount
+	if id, rest, ok := cutID(spec); ok {
+		var err error
+		if m.ID, err = ParseID(id); err != nil {
+			return Mount{}, fmt.Errorf(`%w; quote a physical path that holds "|"`, err)
+		}
+		spec = rest
+	}
 	rest := spec
 	if spec != "" && (spec[0] == '"' || spec[0] == '\'') {
 		end := strings.IndexByte(spec[1:], spec[0])
@@ -162,10 +175,38 @@ func parse(spec string) (Mount, error) {
 	return m, nil
 }
 
+// cutID splits off what stands before a bar that is in no quotes and before any
+// other part.
+func cutID(spec string) (id, rest string, ok bool) {
+	at := strings.IndexAny(spec, "|:;\"'")
+	if at < 0 || spec[at] != '|' {
+		return "", spec, false
+	}
+	return spec[:at], spec[at+1:], true
+}
+
+// ParseID reads the id of a mount, in letters of either case.
+func ParseID(id string) (string, error) {
+	upper := strings.ToUpper(id)
+	ok := len(id) == 26 && upper[0] <= '7'
+	for _, r := range upper {
+		ok = ok && strings.ContainsRune("0123456789ABCDEFGHJKMNPQRSTVWXYZ", r)
+	}
+	if !ok {
+		return "", fmt.Errorf("%q is no id of a mount, which is a ULID such as 01ARZ3NDEKTSV4RRFFQ69G5FAV", shown(id))
+	}
+	return upper, nil
+}
+
 func asciiLetter(b byte) bool { return 'a' <= b|0x20 && b|0x20 <= 'z' }
 
 // check reports the first fault of m.
 func (m Mount) check() error {
+	if m.ID != "" {
+		if _, err := ParseID(m.ID); err != nil {
+			return err
+		}
+	}
 	switch {
 	case m.Physical == "":
 		return errors.New("no folder is named")

@@ -191,7 +191,12 @@ func (f *FS) ReadDir(name string) (entries []Entry, err error) {
 	err = f.at("readdir", name, true, func(p place) error {
 		entries = nil
 		if p.mount != nil {
-			if entries, err = f.list(p); err != nil {
+			folder, err := f.openDir(p)
+			if err != nil {
+				return err
+			}
+			entries, err = list(folder)
+			if err = errors.Join(err, folder.Close()); err != nil {
 				return err
 			}
 		}
@@ -217,8 +222,9 @@ func (f *FS) withMounts(virtual string, entries []Entry) []Entry {
 	return entries
 }
 
-func (f *FS) list(p place) ([]Entry, error) {
-	dir, err := f.openDir(p)
+// list returns the entries of an open folder.
+func list(folder *os.Root) ([]Entry, error) {
+	dir, err := folder.Open(".")
 	if err != nil {
 		return nil, err
 	}
@@ -237,8 +243,8 @@ func (f *FS) list(p place) ([]Entry, error) {
 	return entries, nil
 }
 
-// openDir opens the folder at p.
-func (f *FS) openDir(p place) (*os.File, error) {
+// openDir opens the folder at p, which its caller closes.
+func (f *FS) openDir(p place) (*os.Root, error) {
 	switch {
 	case p.info == nil:
 		return nil, missing(p)
@@ -246,13 +252,10 @@ func (f *FS) openDir(p place) (*os.File, error) {
 		return nil, &reason{"it is a file, not a folder", fs.ErrInvalid}
 	}
 	folder, err := f.enter(p)
-	if err != nil {
-		return nil, err
+	if folder == p.mount.root && err == nil {
+		return folder.OpenRoot(".")
 	}
-	if folder != p.mount.root {
-		defer folder.Close()
-	}
-	return folder.Open(".")
+	return folder, err
 }
 
 // CanWrite reports, as an error, why the file of that name could not be written:

@@ -163,7 +163,10 @@ func (f *FS) walk(virtual string, follow bool) (_ place, next string, err error)
 			break
 		}
 		if p.info == nil {
-			p.rest, p.rel, p.key = rest, path.Join(p.rel, rest), path.Join(p.key, rest)
+			p.rest, p.rel = rest, path.Join(p.rel, rest)
+			for name := range strings.SplitSeq(rest, "/") {
+				p.key = path.Join(p.key, m.lookalike(p.key, name))
+			}
 			break
 		}
 	}

@@ -3,6 +3,7 @@ package mount
 import (
 	"os"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -41,32 +42,49 @@ func lesser(a, b Rights) Rights {
 
 // alias is the name of the entry at p as the rights of its mount, and mounts in
 // it, spell it. A file system may know one entry by several names: PRIVATE may be
-// private. So what they name is looked up, and compared by identity. Where nothing
-// is there yet, a name that looks alike counts.
+// private. So what they name is looked up, and compared by identity.
 func (p place) alias() string {
-	var names []string
-	for _, special := range p.mount.special {
-		rest, ok := below(special, p.key)
-		if !ok {
-			continue
-		}
-		name, _, _ := strings.Cut(rest, "/")
-		if name == p.name {
-			return name
-		}
-		names = append(names, name)
+	if p.info == nil {
+		return p.mount.lookalike(p.key, p.name)
+	}
+	names := p.mount.specials(p.key)
+	if slices.Contains(names, p.name) {
+		return p.name
 	}
 	for _, name := range names {
-		if p.info == nil && alike(name, p.name) {
+		if info, err := p.dir.Lstat(name); err == nil && os.SameFile(info, p.info) {
 			return name
-		}
-		if p.info != nil {
-			if info, err := p.dir.Lstat(name); err == nil && os.SameFile(info, p.info) {
-				return name
-			}
 		}
 	}
 	return p.name
+}
+
+// lookalike is the alias where nothing is there yet: what looks alike might be one
+// name as soon as it is.
+func (m *mounted) lookalike(key, name string) string {
+	names := m.specials(key)
+	if slices.Contains(names, name) {
+		return name
+	}
+	for _, other := range names {
+		if alike(other, name) {
+			return other
+		}
+	}
+	return name
+}
+
+// specials are the names in the folder that rights spell as key, by which one
+// comes to sub-paths and to other mounts.
+func (m *mounted) specials(key string) []string {
+	var names []string
+	for _, special := range m.special {
+		if rest, ok := below(special, key); ok {
+			name, _, _ := strings.Cut(rest, "/")
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // below returns what p is relative to the folder that holds it.
