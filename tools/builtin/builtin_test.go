@@ -29,7 +29,7 @@ func newBench(t testing.TB, asker people.Asker) nativetest.Bench {
 
 func TestRegister(t *testing.T) {
 	b := newBench(t, nil)
-	want := []string{"directory_read", "file_read", "file_write", "human_input", "json_tool", "memory_store", "rag_search", "semantic_search"}
+	want := []string{"directory_read", "file_edit", "file_read", "file_write", "glob", "grep", "human_input", "json_tool", "list_mounts", "memory_store", "rag_search", "semantic_search"}
 	if diff := cmp.Diff(want, b.Reg.Names()); diff != "" {
 		t.Error(diff)
 	}
@@ -50,11 +50,11 @@ func TestArgumentsAreStrict(t *testing.T) {
 		{"file_read", `{"xyzzy":1,"path":5,"limit":"x"}`, []string{`no argument "xyzzy";`, `"path" must be a string, and is 5`, `"limit" must be a whole number, and is the string "x"`}},
 		{"file_read", `{"path":"/in/a.txt","path":"/out/b"}`, []string{`"path" is given twice`}},
 		{"file_read", `{"path":{"a":1}}`, []string{"is an object"}},
-		{"file_read", `{"path":"/in/a.txt","offset":0}`, []string{"from 1 to"}},
+		{"file_read", `{"path":"/in/a.txt","offset":0}`, []string{"lines count from 1"}},
 		{"file_read", `{"path":"/in/a.txt","offset":1.5}`, []string{"whole number, and is 1.5"}},
 		{"file_read", `{"path":"/in/a.txt","limit":1e400}`, []string{"whole number, and is 1e400"}},
 		{"file_read", `{"path":"/in/a.txt","limit":true}`, []string{"whole number, and is true"}},
-		{"file_read", `{"path":"/in/a.txt","encoding":"utf8"}`, []string{`is "utf8", and must be one of`, `did you mean "utf-8"?`}},
+		{"file_read", `{"path":"/in/a.txt","encoding":"utf-88"}`, []string{`there is no encoding "utf-88"`, `did you mean "utf-8"?`}},
 		{"file_write", `{"path":"/out/x","content":{"a":1}}`, []string{`"content" must be a string, and is an object`}},
 		{"file_write", `{"path":"/out/x","content":5}`, []string{`"content" must be a string, and is 5`}},
 		{"file_write", `{"path":"/out/x","content":"","append":"maybe"}`, []string{`"append" must be true or false`}},
@@ -81,7 +81,7 @@ func TestArgumentsAreStrict(t *testing.T) {
 	// What loses nothing is taken, and null is absent (K29).
 	for _, a := range []string{`{"path":"/in/a.txt","offset":"2","limit":"1"}`, `{"path":"/in/a.txt","offset":2.0,"limit":1e0}`,
 		`{"path":"/in/a.txt","offset":" 2 ","limit":1,"encoding":null,"max_length":null}`} {
-		b.WantText("file_read", a, "two\n\n[lines 2 to 2 of 3; go on with offset 3]")
+		b.WantText("file_read", a, "two\n[lines 2 to 2 of 3; go on with offset 3]")
 	}
 	b.WantText("file_write", `{"path":"/out/x","content":"","append":"true","create_backup":"false"}`, "Created /out/x: 0 bytes written.")
 }

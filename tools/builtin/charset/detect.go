@@ -146,7 +146,7 @@ func pattern(head []byte) (order string, ok bool) {
 			zeros[i%2]++
 		}
 	}
-	high := 0 // where the high byte of a unit lies
+	var high int // where the high byte of a unit lies
 	switch {
 	case zeros[0] == 0 && zeros[1] > 0:
 		order, high = utf16LE, 1
