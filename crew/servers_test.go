@@ -134,12 +134,48 @@ func TestToolsetFaults(t *testing.T) {
 		`crew.yaml:4:214: agents.a.tools.0.configs.3.name is empty`,
 		`crew.yaml:4:226: agents.a.tools.0.configs.4.name has 129 characters; the limit is 128`,
 	)
-	c := parse(t, withAgent("tools: [{type: agent_toolset_20260401, default_config: {enabled: false}, configs: [{name: bash, enabled: true}, {name: grep, enabled: false}]}]"))
+	c := parse(t, withAgent("tools: [{type: agent_toolset_20260401, default_config: {enabled: false}, configs: [{name: bash}, {name: grep, enabled: false}]}]"))
 	c.Warnings.Sort()
 	expect(t, c.Warnings,
 		`crew.yaml:4:24: agents.a.tools.0: the toolset brings no tool: all are switched off`,
-		`crew.yaml:4:106: agents.a.tools.0.configs.0: this host has no tool "bash" [no-effect]`,
 	)
+	_, issues = loadBytes("crew.yaml", []byte(withAgent("tools: [{type: agent_toolset_20260401, configs: [{name: bash}, {name: shell_command}]}]")))
+	expect(t, issues, `crew.yaml:4:86: agents.a.tools.0.configs.1: "shell_command" is there twice (keep one) [duplicate-reference]`)
+}
+
+// TestDatedToolset: the names of the dated toolset are those of tools here, and what is
+// said of one holds for the other.
+func TestDatedToolset(t *testing.T) {
+	all := []Offer{{Tool: "file_edit"}, {Tool: "file_read"}, {Tool: "file_write"}, {Tool: "glob"}, {Tool: "grep"}, {Tool: "shell_command"}, {Tool: "web_scrape"}, {Tool: "web_search"}}
+	for dated, here := range map[string]string{
+		"read": "file_read", "write": "file_write", "edit": "file_edit", "glob": "glob", "grep": "grep",
+		"bash": "shell_command", "web_fetch": "web_scrape", "web_search": "web_search",
+	} {
+		c := parse(t, withAgent("tools: [{type: agent_toolset_20260401, configs: [{name: "+dated+", enabled: false}]}]"))
+		for _, o := range all {
+			if got := c.Agents[0].Toolsets[0].Has(o); got != (o.Tool != here) {
+				t.Errorf("%s is off: the toolset has %s: %v", dated, o.Tool, got)
+			}
+		}
+		expect(t, c.Validate(host{offers: map[string][]Offer{"": all}}, nil))
+		if dated == here {
+			continue
+		}
+		// Elsewhere the name is not known, and the tool's own is the hint.
+		c = parse(t, withAgent("tools: [{type: agent_toolset, configs: [{name: "+dated+"}]}]"))
+		expect(t, c.Validate(host{offers: map[string][]Offer{"": all}}, nil),
+			`crew.yaml:4:63: agents.a.tools: the host has no tool "`+dated+`" of its own (did you mean "`+here+`"?) [unknown-tool]`)
+	}
+	// One that is off is named with what turns it on, where the crew wants it.
+	judge := host{offers: map[string][]Offer{"": all[:5]}, off: map[string]string{"shell_command": "is off; turn it on"}}
+	for configs, want := range map[string][]string{
+		"{name: bash}":                 {`crew.yaml:4:72: agents.a.tools: the tool "shell_command" is off; turn it on [unknown-tool]`},
+		"{name: bash, enabled: true}":  {`crew.yaml:4:72: agents.a.tools: the tool "shell_command" is off; turn it on [unknown-tool]`},
+		"{name: bash, enabled: false}": nil,
+	} {
+		c := parse(t, withAgent("tools: [{type: agent_toolset_20260401, configs: ["+configs+"]}]"))
+		expect(t, c.Validate(judge, nil), want...)
+	}
 }
 
 // TestValidateToolsets: what toolsets name is judged against what servers offer.

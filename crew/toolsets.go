@@ -22,24 +22,25 @@ const (
 	AlwaysAsk   = "always_ask"
 )
 
-// datedName is what a tool of the dated toolset is called here; "" is for those that
-// this host has none like.
-func datedName(name string) (here string, known bool) {
+// datedName is what a tool of the dated toolset is called here; empty where the name is
+// none of its own. What is said of bash is said of the tool that runs programs, though
+// that has no shell: whoever switches bash off, or has it asked about, means that one.
+func datedName(name string) string {
 	switch name {
 	case "read":
-		return "file_read", true
+		return "file_read"
 	case "write":
-		return "file_write", true
+		return "file_write"
 	case "edit":
-		return "file_edit", true
-	case "web_fetch":
-		return "web_scrape", true
-	case "glob", "grep", "web_search":
-		return name, true
+		return "file_edit"
 	case "bash":
-		return "", true
+		return "shell_command"
+	case "web_fetch":
+		return "web_scrape"
+	case "glob", "grep", "web_search":
+		return name
 	}
-	return "", false
+	return ""
 }
 
 // Offer is a tool as its server, or the host, offers it.
@@ -214,13 +215,7 @@ func (b *builder) toolset(doc toolDoc, at string) (Toolset, bool) {
 		if b.longest(b.text(c.Name, at+".name"), 128, at+".name"); strings.TrimSpace(c.Name.V) == "" {
 			continue
 		}
-		if here, known := datedName(c.Name.V); kind == typeDated && known {
-			if here == "" {
-				if or(c.Enabled, true) {
-					b.warn(c.Name.Pos, CodeNoEffect, fmt.Sprintf("%s: this host has no tool %s", at, strict.Quote(c.Name.V)), "")
-				}
-				continue
-			}
+		if here := datedName(c.Name.V); kind == typeDated && here != "" {
 			c.Name.V = here
 		}
 		if first[c.Name.V] {

@@ -134,7 +134,7 @@ func (v *validator) toolsets(a *Agent, at string) {
 				message, hint = fmt.Sprintf("%s.tools: the tool %s %s", at, strict.Quote(e.Tool.V), off), ""
 			} else if why := v.catalog.Missing(registered); why != "" && server != nil {
 				message, hint = message+": "+why, ""
-			} else if here, _ := datedName(e.Tool.V); server == nil && here != "" {
+			} else if here := datedName(e.Tool.V); server == nil && here != "" && here != e.Tool.V {
 				hint = "did you mean " + strict.Quote(here) + "?"
 			} else if len(known) == 0 {
 				hint = "it has none"
