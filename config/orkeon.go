@@ -302,7 +302,8 @@ func (l *loader) orkeonServer(e strict.Entry) *strict.Node {
 	return out
 }
 
-// orkeonOwn maps the section Orkeon, of which the mounts are used.
+// orkeonOwn maps the section Orkeon, of which the mounts and the programs that agents may
+// run are used.
 func (l *loader) orkeonOwn(e strict.Entry, root *strict.Node) {
 	l.section(e, "Orkeon",
 		setting{"FileSystem", func(v strict.Entry) {
@@ -314,6 +315,65 @@ func (l *loader) orkeonOwn(e strict.Entry, root *strict.Node) {
 				}},
 				setting{"InternalMounts", nil})
 		}},
-		setting{"Cli", nil}, setting{"Tools", nil}, setting{"Scripting", nil}, setting{"Security", nil},
+		setting{"Tools", func(v strict.Entry) { l.orkeonTools(v, root) }},
+		setting{"Cli", nil}, setting{"Scripting", nil}, setting{"Security", nil},
 		setting{"Dlp", nil}, setting{"Checkpointing", nil})
+}
+
+// orkeonTools maps the section Orkeon:Tools, of which the programs are used. A list of
+// them, or interpreters, turn shell_command on, which Orkeon has on for those that only
+// look.
+func (l *loader) orkeonTools(e strict.Entry, root *strict.Node) {
+	out := &strict.Node{Pos: e.Value.Pos, Kind: strict.Map}
+	var only, extra *strict.Entry
+	on := false
+	list := func(into **strict.Entry) func(strict.Entry) {
+		return func(v strict.Entry) {
+			switch {
+			case blank(v):
+			case v.Value.Kind != strict.List:
+				l.fail(v.Value.Pos, strict.CodeWrongType, "Orkeon:Tools:Shell:"+v.Key+" must be a list, not "+v.Value.Kind.String(), "")
+			default:
+				*into, on = &v, true
+			}
+		}
+	}
+	settings := []setting{{"Shell", func(v strict.Entry) {
+		l.section(v, "Orkeon:Tools:Shell",
+			setting{"AllowedCommands", list(&only)}, setting{"ExtraAllowedCommands", list(&extra)},
+			setting{"AllowInterpreters", func(v strict.Entry) {
+				if !blank(v) {
+					put(out, "interpreters", v, loose(v.Value))
+					on = on || strings.EqualFold(strings.TrimSpace(v.Value.Text), "true")
+				}
+			}})
+	}}}
+	for _, v := range e.Value.Entries { // the sections of other tools are not read
+		if !strings.EqualFold(v.Key, "Shell") {
+			settings = append(settings, setting{v.Key, nil})
+		}
+	}
+	l.section(e, "Orkeon:Tools", settings...)
+	if only != nil || extra != nil {
+		allow := &strict.Node{Pos: e.Value.Pos, Kind: strict.List}
+		if only != nil {
+			allow.Items = append(allow.Items, only.Value.Items...)
+		} else {
+			for name := range strings.SplitSeq(shellAllowed, ", ") {
+				allow.Items = append(allow.Items, &strict.Node{Pos: e.Value.Pos, Kind: strict.String, Text: name})
+			}
+		}
+		if extra != nil {
+			allow.Items = append(allow.Items, extra.Value.Items...)
+		}
+		put(out, "allow", e, allow)
+	}
+	if on {
+		put(out, "enabled", e, &strict.Node{Pos: e.Value.Pos, Kind: strict.Untyped, Text: "true"})
+	}
+	if len(out.Entries) > 0 {
+		tools := &strict.Node{Pos: e.Value.Pos, Kind: strict.Map}
+		put(tools, "shell", e, out)
+		put(root, "tools", e, tools)
+	}
 }

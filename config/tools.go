@@ -14,6 +14,7 @@ import (
 type Tools struct {
 	// Disabled are the names of tools that are not there at all.
 	Disabled []Rule
+	Files    FileTools
 	Web      WebTools
 	Database Databases
 	Shell    Shell
@@ -69,22 +70,41 @@ type Connection struct {
 type Shell struct {
 	Enabled bool
 	// Allow are programs, each with the first arguments that it must have.
-	Allow   []Rule
-	Environ []secret.Text // a NAME=value each
-	Timeout time.Duration // of a call
-	Bytes   int           // that are kept of each output
+	Allow []Rule
+	// Interpreters lets those of Allow run that run whatever they are given.
+	Interpreters bool
+	Environ      []secret.Text // a NAME=value each
+	Confine      Confine
+	Network      bool          // of programs that are confined
+	Timeout      time.Duration // of a call
+	Bytes        int           // that are kept of each output
 }
+
+// Confine says whether programs are kept to the mounts.
+type Confine string
+
+// How programs are confined.
+const (
+	ConfineAuto    Confine = "auto"    // where the system can
+	ConfineRequire Confine = "require" // and not run elsewhere
+	ConfineOff     Confine = "off"
+)
+
+// shellAllowed are the programs of a list that the settings don't give: they look, and
+// change nothing.
+const shellAllowed = "ls, cat, pwd, which, grep, wc, echo, git status, git log, git diff, git show"
 
 // toolsDefaults are those of [Tools], as a part of the lowest layer.
 const toolsDefaults = `
 tools:
   web: {timeout: 30s, bytes: 8388608}
   database: {timeout: 30s, rows: 200}
-  shell: {timeout: 60s, bytes: 1048576}
+  shell: {timeout: 60s, bytes: 1048576, confine: auto, allow: [` + shellAllowed + `]}
 `
 
 type toolsDocument struct {
 	Disabled []strict.At[word] `key:"disabled"`
+	Files    filesDocument     `key:"files"`
 	Web      webDocument       `key:"web"`
 	Search   searchDocument    `key:"web_search"`
 	GitHub   gitHubDocument    `key:"github"`
@@ -128,16 +148,20 @@ type connectionDocument struct {
 }
 
 type shellDocument struct {
-	Enabled bool                              `key:"enabled"`
-	Allow   []strict.At[word]                 `key:"allow"`
-	Env     []strict.Named[strict.At[scalar]] `key:"env"`
-	Timeout time.Duration                     `key:"timeout"`
-	Bytes   count                             `key:"bytes"`
+	Enabled      bool                              `key:"enabled"`
+	Allow        []strict.At[word]                 `key:"allow"`
+	Interpreters bool                              `key:"interpreters"`
+	Env          []strict.Named[strict.At[scalar]] `key:"env"`
+	Confine      strict.At[string]                 `key:"confine"`
+	Network      bool                              `key:"network"`
+	Timeout      time.Duration                     `key:"timeout"`
+	Bytes        count                             `key:"bytes"`
 }
 
 func (l *loader) tools(x *expander, doc toolsDocument) Tools {
 	return Tools{
 		Disabled: rulesOf(x.d, doc.Disabled, "tools.disabled"),
+		Files:    FileTools(doc.Files),
 		Web:      l.web(x, doc),
 		Database: l.database(x, doc.Database),
 		Shell:    shellOf(x, doc.Shell),
@@ -224,8 +248,17 @@ func providerOf(source string) string {
 }
 
 func shellOf(x *expander, doc shellDocument) Shell {
-	s := Shell{Enabled: doc.Enabled, Timeout: doc.Timeout, Bytes: int(doc.Bytes)}
-	s.Allow = rulesOf(x.d, doc.Allow, "tools.shell.allow")
+	s := Shell{
+		Enabled: doc.Enabled, Interpreters: doc.Interpreters, Confine: Confine(doc.Confine.V), Network: doc.Network,
+		Timeout: doc.Timeout, Bytes: int(doc.Bytes),
+	}
+	oneOf(x.d, doc.Confine, "tools.shell.confine", string(ConfineAuto), string(ConfineRequire), string(ConfineOff))
+	for _, r := range rulesOf(x.d, doc.Allow, "tools.shell.allow") {
+		if strings.ContainsAny(r.Pattern, "/\\|&;<>()$`'\"*?") {
+			x.d.Fail(r.Pos, strict.CodeBadValue, "tools.shell.allow: "+strict.Quote(r.Pattern)+" is more than the name of a program", "a name to be found on the PATH, and the first arguments that it must have: git log")
+		}
+		s.Allow = append(s.Allow, r)
+	}
 	for _, e := range doc.Env {
 		value := x.text(e.V, "tools.shell.env."+e.Key, hiddenText)
 		s.Environ = append(s.Environ, secret.NewText(e.Key+"="+value.String(), e.Key+"="+value.Reveal(), value.Secrets()...))

@@ -23,6 +23,7 @@ import (
 	"crewhost/config/secret"
 	"crewhost/mcp/child"
 	"crewhost/runner/telemetry"
+	"crewhost/tools/builtin/shell"
 )
 
 func main() {
@@ -33,6 +34,11 @@ func main() {
 			os.Exit(exitFailed)
 		}
 		return
+	}
+	// And so is what confines a program that an agent runs, and then becomes it.
+	if len(os.Args) == 3 && os.Args[1] == confineArgument {
+		_, _ = os.Stderr.WriteString(shell.ConfineMain(os.Args[2:]).Error() + "\n")
+		os.Exit(exitFailed)
 	}
 	c, flush := newConsole()
 	code := start(c, os.Args[1:])
@@ -58,6 +64,9 @@ func newConsole() (c *console, flush func()) {
 
 // guardArgument is what the host starts itself with to be its own guard.
 const guardArgument = "__guard"
+
+// confineArgument is what the host starts itself with to confine a program.
+const confineArgument = "__confine"
 
 // console is what a command has of the world outside.
 type console struct {

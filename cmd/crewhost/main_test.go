@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	if mcptest.IsServer() {
 		end(mcptest.Main())
 	}
-	if len(os.Args) == 2 && os.Args[1] == guardArgument {
+	if len(os.Args) == 2 && os.Args[1] == guardArgument || len(os.Args) == 3 && os.Args[1] == confineArgument {
 		main()
 		os.Exit(exitOK)
 	}
