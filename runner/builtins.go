@@ -14,7 +14,6 @@ import (
 	"crewhost/tools/builtin"
 	"crewhost/tools/builtin/database"
 	"crewhost/tools/builtin/mind"
-	"crewhost/tools/builtin/shell"
 	"crewhost/tools/builtin/web"
 )
 
@@ -28,6 +27,7 @@ func (h *Host) registerBuiltins() error {
 		return fmt.Errorf("registering the built-in tools: %w", err)
 	}
 	h.builtins, h.off = h.registry.Names(), off
+	h.warnUnconfined()
 	return nil
 }
 
@@ -45,14 +45,7 @@ func (h *Host) builtinConfig() builtin.Config {
 		cfg.Database = h.databaseConfig()
 	}
 	if settings.Shell.Enabled {
-		cfg.Shell = &shell.Config{Timeout: settings.Shell.Timeout, Bytes: settings.Shell.Bytes}
-		for _, p := range settings.Shell.Allow {
-			cfg.Shell.Allow = append(cfg.Shell.Allow, p.Pattern)
-		}
-		for _, e := range settings.Shell.Environ {
-			h.cfg.Redactor.Add(e.Secrets()...)
-			cfg.Shell.Environ = append(cfg.Shell.Environ, e.Reveal())
-		}
+		cfg.Shell = h.shellConfig()
 	}
 	return cfg
 }
@@ -133,14 +126,3 @@ func (h *Host) searchKey(req *http.Request) error {
 
 // Builtins returns the host's own tools, those that are off among them, by name.
 func (h *Host) Builtins() []builtin.Off { return builtin.All(h.builtinConfig()) }
-
-// missingBuiltin says of a tool of the host's own that is off how to turn it on; empty:
-// there is none of the name.
-func (h *Host) missingBuiltin(name string) string {
-	for _, o := range h.off {
-		if o.Tool.Name == name {
-			return name + " " + o.Why
-		}
-	}
-	return ""
-}
