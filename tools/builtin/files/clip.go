@@ -29,14 +29,14 @@ func (c *clip) write(part []byte) bool {
 	if len(c.tail) == 0 && c.left == 0 {
 		n := runeOffset(part, c.headRoom)
 		c.head = append(c.head, part[:n]...)
-		c.headRoom -= utf8.RuneCount(part[:n])
+		c.headRoom -= runes(part[:n])
 		part = part[n:]
 	}
 	if len(part) == 0 {
 		return c.whole()
 	}
 	c.headRoom = 0
-	c.inTail += utf8.RuneCount(part)
+	c.inTail += runes(part)
 	c.tail = append(c.tail, part...)
 	if len(c.tail) > 8*c.tailSize+1024 {
 		c.shrink()
@@ -50,7 +50,7 @@ func (c *clip) whole() bool { return len(c.tail) == 0 && c.left == 0 }
 // shrink lets go of what lies before the last tailSize characters.
 func (c *clip) shrink() {
 	if over := c.inTail - c.tailSize; over > 0 {
-		c.tail = append([]byte(nil), c.tail[runeOffset(c.tail, over):]...)
+		c.tail = append(c.tail[:0], c.tail[runeOffset(c.tail, over):]...)
 		c.left += over
 		c.inTail -= over
 	}
@@ -59,7 +59,7 @@ func (c *clip) shrink() {
 // spare takes n characters from the end of the head, to have room for a notice, unless
 // that would be most of it.
 func (c *clip) spare(n int) {
-	size := utf8.RuneCount(c.head)
+	size := runes(c.head)
 	if 2*n > size {
 		return
 	}
@@ -67,15 +67,27 @@ func (c *clip) spare(n int) {
 	c.left += n
 }
 
-// runeOffset is where character n of text begins.
+// runeOffset is where character n of text begins. A text may begin or end within a
+// character.
 func runeOffset(text []byte, n int) int {
-	if n >= len(text) {
-		return len(text)
+	for i, b := range text {
+		if utf8.RuneStart(b) {
+			if n == 0 {
+				return i
+			}
+			n--
+		}
 	}
-	at := 0
-	for ; n > 0 && at < len(text); n-- {
-		_, size := utf8.DecodeRune(text[at:])
-		at += size
+	return len(text)
+}
+
+// runes is how many characters begin in text.
+func runes(text []byte) int {
+	n := 0
+	for _, b := range text {
+		if utf8.RuneStart(b) {
+			n++
+		}
 	}
-	return at
+	return n
 }

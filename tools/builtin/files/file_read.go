@@ -127,7 +127,7 @@ func (r *reading) run(ctx context.Context) (string, error) {
 	defer text.close()
 	shown := newClip(r.length, !r.part)
 	behind := 0
-	err = pieces(text, func(p piece) bool {
+	err = pieces(ctx, text, func(p piece) bool {
 		if p.first {
 			r.line++
 		}
@@ -181,7 +181,7 @@ func (r *reading) count(ctx context.Context) (int, error) {
 	}
 	defer text.close()
 	total := 0
-	err = pieces(text, func(p piece) bool {
+	err = pieces(ctx, text, func(p piece) bool {
 		if p.first {
 			total++
 		}

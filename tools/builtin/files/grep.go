@@ -73,7 +73,7 @@ const grepSchema = `{
 
 const (
 	maxExpression  = 500       // bytes of a regular expression
-	maxInstruction = 5_000     // of its program: each may be tried at each character
+	maxInstruction = 2_000     // of its program: each may be tried at each character
 	maxScan        = 2 << 30   // bytes of text that are searched
 	maxLine        = 400       // characters of a line that are shown
 	grepContent    = "content" // the modes
@@ -224,7 +224,7 @@ func (s *searching) search(ctx context.Context, name string) error {
 	defer text.close()
 	s.searched++
 	f := fileSearch{searching: s, name: name}
-	err = pieces(text, f.piece)
+	err = pieces(ctx, text, f.piece)
 	switch {
 	case ctx.Err() != nil:
 		f.finish()
@@ -340,7 +340,7 @@ func (f *fileSearch) finish() {
 	case f.results == f.most:
 		f.files--
 		f.lines -= f.matches
-		f.ended = fmt.Sprintf("more than %d files match; narrow pattern, path or include, or raise max_results", f.most)
+		f.ended = fmt.Sprintf("there are more files that match than %d; narrow pattern, path or include, or raise max_results", f.most)
 		return
 	case f.mode == grepFiles:
 		f.print(f.name + "\n")

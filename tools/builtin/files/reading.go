@@ -87,11 +87,14 @@ type piece struct {
 }
 
 // pieces calls visit with one piece after the other until it returns false, or the
-// text ends.
-func pieces(r io.Reader, visit func(piece) bool) error {
+// text or ctx ends.
+func pieces(ctx context.Context, r io.Reader, visit func(piece) bool) error {
 	in := bufio.NewReaderSize(r, 64<<10)
-	first := true
-	for held := false; ; {
+	first, held := true, false
+	for n := 0; ; n++ {
+		if n%64 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
 		data, err := in.ReadSlice('\n')
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) && !errors.Is(err, io.EOF) {
 			return err
