@@ -42,6 +42,9 @@ type Config struct {
 	// to Dir.
 	Mounts []string
 	Dir    string
+	// MountIDs choose among the mounts that the settings have at one root, before
+	// what the crews choose.
+	MountIDs []string
 
 	// Profile is the id of the model profile that stands in for the default
 	// one; empty means no other.
@@ -112,6 +115,7 @@ type Host struct {
 	cfg      Config
 	log      *slog.Logger
 	fs       *mount.FS
+	placed   *placement // what is mounted there
 	registry *tools.Registry
 	policy   *permission.Policy
 	guard    *permission.Guard
@@ -169,9 +173,9 @@ func Open(ctx context.Context, cfg Config) (_ *Host, err error) {
 
 	// Everything that the settings get wrong is found before anything starts.
 	var issues strict.Issues
-	mounts, mountIssues := mountsOf(cfg)
-	h.fs, err = mount.Open(mounts)
-	issues = append(issues, append(mountIssues, issuesOf(CodeBadMount, err)...)...)
+	h.placed = place(cfg)
+	h.fs, err = openMounts(h.placed.mounts, cfg.Settings.Tools.Files)
+	issues = append(issues, append(h.placed.issues, issuesOf(CodeBadMount, err)...)...)
 	h.policy, err = policyOf(settings.Permissions, h.fs.Base(), settings.MCP.Servers)
 	issues = append(issues, issuesOf(CodeBadRule, err)...)
 	h.twice, err = declaredOf(cfg.Settings.Journal, h.fs.Base())
@@ -225,7 +229,7 @@ func Open(ctx context.Context, cfg Config) (_ *Host, err error) {
 			}
 		},
 		OnChange: connected.change(ctx, told.change), OnRequest: connected.request(), OnOffers: h.onOffers(),
-		Respondent: cfg.Respondent, Sampler: sampler{h}, Roots: rootsOf(mounts),
+		Respondent: cfg.Respondent, Sampler: sampler{h}, Roots: rootsOf(h.placed.mounts),
 	})
 	var required *mcp.RequiredError
 	switch {

@@ -9,7 +9,6 @@ import (
 	"crewhost/config/strict"
 	"crewhost/crew"
 	"crewhost/mcp"
-	"crewhost/tools/mount"
 )
 
 // Verdict is what the host thinks of a crew.
@@ -30,7 +29,6 @@ const (
 	CodeUnused      = "unused"      // a variable that no text of the crew mentions
 	CodeDeliverable = "deliverable" // a file that no mount takes
 	CodeVendor      = "vendor"      // a crew names another vendor than the profile that it uses
-	CodeNoMount     = "no-mount"    // the crew requires a mount that is not there
 )
 
 // Judge collects everything that is wrong with a crew: what [crew.Load] found,
@@ -67,7 +65,8 @@ func (h *Host) Judge(loaded *crew.Crew, loadErr error, inputs crew.Inputs) Verdi
 	issues, changes := h.models.judgeModels(loaded)
 	v.Issues = append(v.Issues, issues...)
 	v.Warnings = append(v.Warnings, changes...)
-	v.Issues = append(v.Issues, h.unmounted(loaded)...)
+	issues, changes = h.unmounted(loaded)
+	v.Issues, v.Warnings = append(v.Issues, issues...), append(v.Warnings, changes...)
 	issues, changes = h.deliverables(loaded.Expand(inputs))
 	v.Issues, v.Warnings = append(v.Issues, issues...), append(v.Warnings, changes...)
 	v.Issues = append(v.Issues, judgeSchemas(loaded)...)
@@ -81,22 +80,6 @@ func (h *Host) Judge(loaded *crew.Crew, loadErr error, inputs crew.Inputs) Verdi
 	v.Issues.Sort()
 	v.Warnings.Sort()
 	return v
-}
-
-// unmounted finds the mounts that a crew requires and the host has not.
-func (h *Host) unmounted(c *crew.Crew) crew.Issues {
-	var issues crew.Issues
-	for _, m := range c.Mounts {
-		root := m.V[strings.LastIndexByte(m.V, '|')+1:]
-		if slices.ContainsFunc(h.Mounts(), func(m mount.Mount) bool { return m.Virtual == root }) {
-			continue
-		}
-		issues = append(issues, crew.Issue{
-			Pos: m.Pos, Code: CodeNoMount, Message: fmt.Sprintf("the crew requires %s, and nothing is mounted there", root),
-			Hint: fmt.Sprintf("pass --mount DIR:%s:rw, or name it in the mounts of the settings", root),
-		})
-	}
-	return issues
 }
 
 // nearestVariable is the variable of a crew that a name which it does not use was
@@ -117,11 +100,6 @@ func unsupported(c *crew.Crew) (warnings crew.Issues) {
 	}
 	if len(c.Links) > 0 {
 		without(c.Links[0].To.Pos, "links: this version has no hub between crews")
-	}
-	for _, m := range c.Mounts {
-		if id, _, ok := strings.Cut(m.V, "|"); ok {
-			without(m.Pos, fmt.Sprintf("mounts: this version has no ids of mounts, such as %s", id))
-		}
 	}
 	return warnings
 }

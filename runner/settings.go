@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"slices"
 	"strings"
 
@@ -14,68 +12,14 @@ import (
 	"crewhost/crew"
 	"crewhost/mcp"
 	"crewhost/runner/agent"
-	"crewhost/tools/mount"
 	"crewhost/tools/permission"
 )
 
 // The codes of issues that the host finds in settings that are well-formed.
 const (
-	CodeBadMount       = "bad-mount"
 	CodeBadRule        = "bad-rule"
 	CodeUnknownProfile = "unknown-profile"
 )
-
-// mountsOf reads the mount specifications: those of the settings, and over them,
-// root by root, those of the command line.
-//
-// The folder of a mount that can be written to is made where only the last part
-// of its path is missing, so that a fresh checkout needs no empty folders.
-func mountsOf(cfg Config) ([]mount.Mount, strict.Issues) {
-	var issues strict.Issues
-	fail := func(pos strict.Pos, message string) {
-		issues = append(issues, strict.Issue{Pos: pos, Code: CodeBadMount, Message: message})
-	}
-	var mounts []mount.Mount
-	take := func(m mount.Mount, pos strict.Pos) {
-		if m.Rights.CanWrite() {
-			_ = os.Mkdir(m.Physical, 0o755) // what is wrong is reported below
-		}
-		if info, err := os.Stat(m.Physical); err != nil || !info.IsDir() {
-			what := "is not a folder"
-			if errors.Is(err, fs.ErrNotExist) {
-				what = "does not exist"
-			}
-			fail(pos, fmt.Sprintf("mount %q: the folder %s %s", m.String(), m.Physical, what))
-			return
-		}
-		mounts = append(mounts, m)
-	}
-	roots := map[string]string{}
-	for _, spec := range cfg.Mounts {
-		m, err := mount.Parse(spec)
-		if err != nil {
-			fail(strict.Pos{File: "--mount"}, err.Error())
-			continue
-		}
-		if first, twice := roots[m.Virtual]; twice {
-			fail(strict.Pos{File: "--mount"}, fmt.Sprintf("%s is mounted twice on the command line: %s and %s. Keep one.", m.Virtual, first, spec))
-			continue
-		}
-		roots[m.Virtual] = spec
-		take(m.In(cfg.Dir), strict.Pos{File: "--mount"})
-	}
-	for _, s := range cfg.Settings.Mounts {
-		m, err := mount.Parse(s.Spec)
-		if err != nil {
-			fail(s.Pos, err.Error())
-			continue
-		}
-		if _, replaced := roots[m.Virtual]; !replaced {
-			take(m.In(s.Base), s.Pos)
-		}
-	}
-	return mounts, issues
-}
 
 // policyOf compiles the rules. Built-in tools resolve relative paths against the
 // base of the mounts, and so must the policy. Where the default is to ask,
@@ -175,9 +119,6 @@ func (h *Host) CheckModel(ctx context.Context) (string, error) {
 	}
 	return name, nil
 }
-
-// Mounts returns the mounts, sorted by virtual path.
-func (h *Host) Mounts() []mount.Mount { return h.fs.Mounts() }
 
 // IdleRules says which rules of the policy fit no tool that is there, a line each:
 // a deny rule with a slip in its name protects nothing. Rules about a server that
