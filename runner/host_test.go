@@ -51,6 +51,9 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
+// confineArgument makes the test binary the helper that confines programs.
+const confineArgument = "runner-test-confine"
+
 // rig is a folder with settings and a crew, and a host on them.
 type rig struct {
 	t      *testing.T

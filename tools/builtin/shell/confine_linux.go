@@ -3,6 +3,7 @@ package shell
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"syscall"
@@ -104,6 +105,10 @@ func become(p plan) error {
 		if err := refuseSockets(); err != nil {
 			return fmt.Errorf("giving up the network: %w", err)
 		}
+	}
+	// What the host itself inherited is not the program's.
+	if err := unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("closing files: %w", err)
 	}
 	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}) // a dump would be left in a mount
 	return fmt.Errorf("executing the program: %w", syscall.Exec(p.Path, p.Args, os.Environ()))
