@@ -54,7 +54,7 @@ func Tools(cfg Config) []native.Tool {
 	if cfg.MaxBytes <= 0 {
 		cfg.MaxBytes = 8 << 20
 	}
-	return nil
+	return []native.Tool{httpAPI(cfg), webScrape(cfg), webSearch(cfg), gitHub(cfg)}
 }
 
 // Endpoint is the URL of the provider's API; empty where it is not known.
