@@ -36,6 +36,8 @@ type Config struct {
 	// business among them, since what its agents bring along would be started. One that
 	// is not among them can be run if its agents bring no servers.
 	Crews []*crew.Crew
+	// Faulty are crews with faults, to be judged only. Their mounts are looked at.
+	Faulty []*crew.Crew
 
 	// Mounts are further mount specifications. Each replaces the mounts of
 	// the settings at its virtual root. Relative folders in them are relative

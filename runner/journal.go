@@ -86,7 +86,7 @@ func (h *Host) openHistory(ctx context.Context, c *crew.Crew, inputs crew.Inputs
 	}
 	log, err := journal.Create(journal.Config{Dir: s.Dir, Mask: h.cfg.Redactor.Redact, Write: h.cfg.WriteJournal}, journal.Header{
 		Host: h.cfg.Version, Crew: c.Name.V, Path: c.Path, Settings: h.cfg.Settings.Path, Profile: h.cfg.Profile,
-		Mounts: h.cfg.Mounts, Dir: h.cfg.Dir, Inputs: inputs, Basis: basis,
+		Mounts: h.cfg.Mounts, MountIDs: h.cfg.MountIDs, Dir: h.cfg.Dir, Inputs: inputs, Basis: basis,
 	})
 	switch {
 	case err != nil && s.Named:

@@ -186,7 +186,7 @@ func (p *placement) byCrews(root string, candidates []candidate) string {
 		known = append(known, c.ID)
 	}
 	choice, by := "", crew.Text{}
-	for _, c := range p.cfg.Crews {
+	for _, c := range slices.Concat(p.cfg.Crews, p.cfg.Faulty) {
 		for _, m := range c.Mounts {
 			id, at := crewMount(m)
 			switch {
@@ -257,7 +257,7 @@ type ownFile struct {
 func ownFiles(cfg Config) []ownFile {
 	var files []ownFile
 	add := func(what, path string, read bool) {
-		if path != "" {
+		if _, err := os.Lstat(path); path != "" && (err == nil || !read) {
 			files = append(files, ownFile{what, path, read})
 		}
 	}

@@ -133,6 +133,16 @@ func TestPlacement(t *testing.T) {
 	}
 }
 
+// The choice of a crew that has faults counts, too: it is judged on its mounts.
+func TestFaultyCrewChooses(t *testing.T) {
+	r := open(t, map[string]string{"x/.keep": "", "y/.keep": "", "crewhost.yaml": "mounts: [\"" + idA + "|x:/x:ro\", \"" + idB + "|y:/x:ro\"]\n"}, func(c *runner.Config) {
+		c.Faulty = []*crew.Crew{{Mounts: []crew.Text{{V: idB + "|/x"}}}}
+	})
+	if ms := r.host.Mounts(); len(ms) != 1 || ms[0].ID != idB {
+		t.Errorf("got %+v", ms)
+	}
+}
+
 // A crew that the host was not opened for must do with what is mounted.
 func TestJudgeMountIDs(t *testing.T) {
 	text := strings.Replace(oneTask, ", tools: [echo]", "", 1) + "mounts: [\"" + idA + "|/x\"]\n"

@@ -111,6 +111,7 @@ func onUsageError(ctx *cli.Context, err error, _ bool) error {
 const (
 	settingsFlag  = "settings"
 	mountFlag     = "mount"
+	mountIDFlag   = "mount-id"
 	profileFlag   = "llm-profile"
 	approveFlag   = "approve"
 	formatFlag    = "format"
@@ -128,10 +129,17 @@ func settingsFlags() []cli.Flag {
 }
 
 func hostFlags() []cli.Flag {
-	return append(settingsFlags(),
-		&cli.StringSliceFlag{Name: mountFlag, Aliases: []string{"m"}, Usage: "mount `DIR:/ROOT:RIGHTS` (ro, rw or rwnd); may repeat"},
+	return append(append(settingsFlags(), mountFlags()...),
 		&cli.StringFlag{Name: approveFlag, Usage: "answer for calls that the policy asks about: `ask|allow|deny`", Value: "ask"},
 	)
+}
+
+// mountFlags say what is mounted beside the settings, or of them.
+func mountFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringSliceFlag{Name: mountFlag, Aliases: []string{"m"}, Usage: "mount `DIR:/ROOT:RIGHTS` (ro, rw or rwnd); may repeat"},
+		&cli.StringSliceFlag{Name: mountIDFlag, Usage: "of the mounts of the settings at one root, take that with the id `ULID`; may repeat"},
+	}
 }
 
 func formatFlagOf(formats ...string) cli.Flag {
@@ -252,6 +260,7 @@ func (s *session) openAs(ctx *cli.Context, mode string, changes ...func(*runner.
 	cfg := runner.Config{
 		Settings:   s.settings,
 		Mounts:     ctx.StringSlice(mountFlag),
+		MountIDs:   ctx.StringSlice(mountIDFlag),
 		Dir:        dir,
 		Profile:    ctx.String(profileFlag),
 		Approver:   person.approver(),
@@ -280,6 +289,9 @@ func (s *session) openAs(ctx *cli.Context, mode string, changes ...func(*runner.
 		for _, skip := range r.Skipped { // each tool that could not be registered (O12)
 			s.events.Emit(event.Event{Kind: event.Notice, Text: skip.String(), Code: codeToolSkipped})
 		}
+	}
+	for _, w := range host.MountNotes() {
+		s.warn(w)
 	}
 	if s.alone {
 		return host, nil

@@ -128,6 +128,9 @@ func (d *diagnosis) examine(ctx *cli.Context, c *console, anchor string) error {
 	for _, w := range host.IdleRules() {
 		d.add("policy", doubt, "%s", w)
 	}
+	for _, w := range host.MountNotes() {
+		d.add("mounts", doubt, "%s", strings.TrimPrefix(w, "mounts: "))
+	}
 	for _, m := range host.Mounts() {
 		d.add("mount "+m.Virtual, fine, "%s", m.Rights)
 	}

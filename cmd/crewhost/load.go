@@ -40,8 +40,12 @@ func loadCrew(ctx *cli.Context, target string) (*crew.Crew, error) {
 // another one, nothing that its agents bring along is started.
 func forCrew(loaded *crew.Crew, err error) func(*runner.Config) {
 	return func(cfg *runner.Config) {
-		if err == nil && loaded != nil {
+		switch {
+		case loaded == nil:
+		case err == nil:
 			cfg.Crews = []*crew.Crew{loaded}
+		default:
+			cfg.Faulty = []*crew.Crew{loaded}
 		}
 	}
 }

@@ -153,6 +153,9 @@ func (r *resumption) stand(ctx *cli.Context) func(*runner.Config) {
 		if !ctx.IsSet(mountFlag) && len(r.head.Mounts) > 0 {
 			cfg.Mounts, cfg.Dir = r.head.Mounts, r.head.Dir
 		}
+		if !ctx.IsSet(mountIDFlag) {
+			cfg.MountIDs = r.head.MountIDs
+		}
 	}
 }
 

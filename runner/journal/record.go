@@ -23,8 +23,9 @@ type Header struct {
 	Path     string    `json:"path"`     // of its file or folder, absolute
 	Settings string    `json:"settings"` // path of the settings file; "": none
 	Profile  string    `json:"profile,omitempty"`
-	Mounts   []string  `json:"mounts,omitempty"` // beside those of the settings
-	Dir      string    `json:"dir,omitempty"`    // that relative folders are relative to
+	Mounts   []string  `json:"mounts,omitempty"`    // beside those of the settings
+	MountIDs []string  `json:"mount_ids,omitempty"` // of those of the settings that were chosen
+	Dir      string    `json:"dir,omitempty"`       // that relative folders are relative to
 	// Inputs are the variables, and Withheld names those that hold a secret, whose
 	// values are not here in full.
 	Inputs   map[string]string `json:"inputs,omitempty"`
