@@ -98,10 +98,12 @@ func TestDOCXReaderSurvives(t *testing.T) {
 }
 
 func FuzzDOCXReader(f *testing.F) {
+	bench := newBench(f)
 	f.Add(p("a") + `<w:tbl><w:tr><w:tc><w:tcPr><w:gridSpan w:val="3"/></w:tcPr>` + p("x") + `</w:tc></w:tr></w:tbl>`)
 	f.Add(`<w:p><w:pPr><w:pStyle w:val="a"/><w:numPr><w:ilvl w:val="1"/><w:numId w:val="1"/></w:numPr></w:pPr><w:r><w:t>b</w:t><w:txbxContent>` + p("c") + `</w:txbxContent></w:r></w:p>`)
 	f.Fuzz(func(t *testing.T, body string) {
-		b := newBench(t)
+		b := bench
+		b.TB = t
 		b.Put("in/a.docx", text(body))
 		b.Call("docx_reader", nativetest.Args("path", "/in/a.docx", "include_comments", true, "include_headers", true))
 	})

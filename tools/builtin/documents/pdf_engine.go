@@ -73,12 +73,12 @@ func (e *pdfEngine) use(ctx context.Context, file io.ReadSeeker, size int64, do 
 	if err != nil {
 		return fmt.Errorf("PDFium does not start: %w", err)
 	}
-	defer pool.Close()
+	defer func() { _ = pool.Close() }()
 	lib, err := pool.GetInstanceWithContext(ctx)
 	if err != nil {
 		return fmt.Errorf("PDFium does not start: %w", err)
 	}
-	defer lib.Close()
+	defer func() { _ = lib.Close() }()
 	opened, err := lib.OpenDocument(&requests.OpenDocument{FileReader: file, FileReaderSize: size})
 	switch {
 	case errors.Is(err, pdfiumerrors.ErrPassword):

@@ -141,7 +141,7 @@ func TestPDFReaderSurvives(t *testing.T) {
 	for name, tt := range map[string]struct{ file, want string }{
 		"empty":               {"", "is empty"},
 		"junk":                {strings.Repeat("\x00", 500), "no PDF file"},
-		"truncated":           {string(good[:60]), "no PDF file"},
+		"truncated":           {good[:60], "no PDF file"},
 		"no such count":       {makePDF("", "<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[2 0 R 2 0 R]/Count 2000000000>>"), "can't be read"},
 		"an object in itself": {selfStream(), "can't be read"},
 		"a stream of 260 MB":  {onePage("/Filter/FlateDecode", deflate(260<<20)), "page 1 is damaged, or too large"},
@@ -188,6 +188,7 @@ func TestPDFReaderIsInterrupted(t *testing.T) {
 }
 
 func FuzzPDFReader(f *testing.F) {
+	bench := newPDFBench(f)
 	files, _ := filepath.Glob("testdata/pdf/*.pdf")
 	for _, name := range files {
 		data, err := os.ReadFile(name)
@@ -198,7 +199,8 @@ func FuzzPDFReader(f *testing.F) {
 	}
 	f.Add([]byte(selfStream()))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		b := newPDFBench(t)
+		b := bench
+		b.TB = t
 		b.Put("in/a.pdf", string(data))
 		b.Call("pdf_reader", nativetest.Args("path", "/in/a.pdf", "include_metadata", true))
 	})

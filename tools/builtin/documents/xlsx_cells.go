@@ -233,9 +233,9 @@ func specialCell(raw json.RawMessage) (newCell, error) {
 
 // dateOf reads a date, with or without a time of day.
 func dateOf(text string) (newCell, error) {
-	var when time.Time
-	kind, err := dateCell, error(nil)
-	if when, err = time.Parse(time.DateOnly, text); err != nil {
+	kind := dateCell
+	when, err := time.Parse(time.DateOnly, text)
+	if err != nil {
 		kind = momentCell
 		for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04"} {
 			if when, err = time.Parse(layout, text); err == nil {

@@ -136,15 +136,18 @@ func TestXLSXReaderSurvives(t *testing.T) {
 }
 
 func FuzzXLSXReader(f *testing.F) {
+	bench := newBench(f)
 	f.Add(`<row r="2"><c r="B2" t="s"><v>0</v></c><c><f>A1</f></c></row>`, `<si><t>x</t></si>`, `<cellXfs><xf numFmtId="14"/></cellXfs>`)
 	f.Fuzz(func(t *testing.T, rows, shared, styles string) {
-		b := newBench(t)
+		b := bench
+		b.TB = t
 		b.Put("in/a.xlsx", workbook(rows, shared, styles))
 		b.Call("xlsx_reader", nativetest.Args("path", "/in/a.xlsx", "include_metadata", true))
 	})
 }
 
 func FuzzOfficeArchive(f *testing.F) {
+	bench := newBench(f)
 	files, _ := filepath.Glob("testdata/office/*.*")
 	for _, name := range files {
 		data, err := os.ReadFile(name)
@@ -154,7 +157,8 @@ func FuzzOfficeArchive(f *testing.F) {
 		f.Add(data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		b := newBench(t)
+		b := bench
+		b.TB = t
 		b.Put("in/a.xlsx", string(data))
 		b.Call("xlsx_reader", nativetest.Args("path", "/in/a.xlsx"))
 	})

@@ -146,7 +146,7 @@ func (w *bookWriter) write(ctx context.Context, fsys *mount.FS, name string) (st
 	if err != nil {
 		return "", err
 	}
-	defer w.file.Close()
+	defer func() { _ = w.file.Close() }()
 	if err := errors.Join(w.styles(), w.fill(ctx)); err != nil {
 		return "", fmt.Errorf("%s was not written: %w", name, err)
 	}
@@ -170,7 +170,7 @@ func (w *bookWriter) write(ctx context.Context, fsys *mount.FS, name string) (st
 	if err != nil {
 		return "", err
 	}
-	defer out.Close()
+	defer func() { _ = out.Close() }()
 	if _, err := out.Write(buf.Bytes()); err != nil {
 		return "", err
 	}
@@ -264,7 +264,7 @@ func (w *bookWriter) below(s *newSheet) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer rows.Close()
+	defer func() { _ = rows.Close() }()
 	last, number := 0, 0
 	for rows.Next() {
 		number++

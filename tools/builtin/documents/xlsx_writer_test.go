@@ -127,12 +127,14 @@ func TestXLSXWriterEffect(t *testing.T) {
 }
 
 func FuzzXLSXWriter(f *testing.F) {
+	bench := newBench(f)
 	f.Add(`[` + salesSheet + `]`)
 	f.Fuzz(func(t *testing.T, sheets string) {
 		if !json.Valid([]byte(sheets)) {
 			return
 		}
-		b := newBench(t)
+		b := bench
+		b.TB = t
 		if _, failed := b.Call("xlsx_writer", `{"path": "/out/a.xlsx", "sheets": `+sheets+`}`); !failed {
 			b.WantParts("xlsx_reader", nativetest.Args("path", "/out/a.xlsx"), "[sheet")
 		}
