@@ -81,7 +81,15 @@ func gitHub(cfg Config) native.Tool {
 				return failed(ctx, "github", err)
 			}
 			piece, cut := part(strings.TrimSpace(clean(text)), h.offset, h.length, fmt.Sprintf("To go on, give offset %d.", h.offset+h.length))
-			return tools.Text(strings.TrimSpace(piece + "\n" + cut + h.more)), nil
+			for _, note := range []string{cut, h.more} {
+				if note != "" {
+					piece = strings.TrimRight(piece, "\n") + "\n" + note
+				}
+			}
+			if piece == "" {
+				piece = "(empty)"
+			}
+			return tools.Text(piece), nil
 		},
 	}
 }

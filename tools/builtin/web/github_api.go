@@ -36,7 +36,7 @@ func (h *hub) get(ctx context.Context, query url.Values, v any, segments ...stri
 		return fmt.Errorf("GitHub answers with more than %d bytes; ask for less by per_page.", h.cfg.MaxBytes)
 	}
 	if strings.Contains(a.header.Get("Link"), `rel="next"`) {
-		h.more = fmt.Sprintf("\n[There is more: page %d.]", h.page+1)
+		h.more = fmt.Sprintf("[There is more: page %d.]", h.page+1)
 	}
 	if err := decode(a.body, v); err != nil {
 		return fmt.Errorf("GitHub answers with what can't be read: %w.", err)

@@ -344,7 +344,7 @@ func (h *hub) listCommits(ctx context.Context) (string, error) {
 	l.row("Commits of %s/%s, page %d", h.owner, h.repo, h.page)
 	for _, c := range commits {
 		subject, _, _ := strings.Cut(c.Commit.Message, "\n")
-		l.row("- %s %s %s: %s", line(c.SHA, 12), day(c.Commit.Author.Date), line(c.Commit.Author.Name, 60), line(subject, 250))
+		l.row("- %s %s %s: %s", c.SHA[:min(len(c.SHA), 12)], day(c.Commit.Author.Date), line(c.Commit.Author.Name, 60), line(subject, 250))
 	}
 	if len(commits) == 0 {
 		l.row("None on this page.")

@@ -39,7 +39,7 @@ const httpAPISchema = `{
       "description": "Headers of the request: {\"Accept\": \"text/csv\"}. Where the operator has a credential for the URL, it is sent without your doing, in place of an Authorization or a Cookie from here."
     },
     "body": {
-      "type": ["string", "object", "array"],
+      "type": ["string", "object", "array"], "items": {},
       "description": "Body of the request: a text as it is, or a JSON value, which is sent as JSON."
     },
     "content_type": {

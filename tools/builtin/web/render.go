@@ -162,11 +162,11 @@ func (w *textWriter) walk(n *html.Node, pre bool) {
 	}
 	before, after := around(n.DataAtom)
 	w.feed(before)
-	switch {
-	case n.DataAtom == atom.Li:
+	switch n.DataAtom {
+	case atom.Li:
 		w.text("- ", true)
 		w.marked = true
-	case n.DataAtom == atom.Td || n.DataAtom == atom.Th:
+	case atom.Td, atom.Th:
 		if cell, ok := short(n); ok {
 			w.text(cell+"\t", true)
 			return

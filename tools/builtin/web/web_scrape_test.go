@@ -179,7 +179,7 @@ func hostilePages() map[string]string {
 		"/wide":     strings.Repeat("<p>x", 100_000),
 		"/lists":    strings.Repeat("<ul><li>", 240) + strings.Repeat("<li>x", 60_000),
 		"/attrs":    "<p " + strings.Repeat("a=b ", 200_000) + ">x</p>",
-		"/names":    "<p " + func() string {
+		"/names": "<p " + func() string {
 			var b strings.Builder
 			for i := range 100_000 {
 				fmt.Fprintf(&b, "a%d ", i)

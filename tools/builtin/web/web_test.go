@@ -457,11 +457,11 @@ func TestRedirects(t *testing.T) {
 		t.Errorf("%d requests", len(requests))
 	}
 	for to, says := range map[string]string{
-		"http://example.com/next":       "redirects from https to http",
-		"https://u:p@example.com/next":  "user's name in it",
-		"ftp://example.com/next":        "from https to ftp",
-		"file:///etc/passwd":            "from https to file",
-		"https://example.com/%25zz%zz":  "was not reached",
+		"http://example.com/next":      "redirects from https to http",
+		"https://u:p@example.com/next": "user's name in it",
+		"ftp://example.com/next":       "from https to ftp",
+		"file:///etc/passwd":           "from https to file",
+		"https://example.com/%25zz%zz": "was not reached",
 	} {
 		if text, failed := call("GET", strings.ReplaceAll(to, "%", "%25"), 302); !failed || !strings.Contains(text, says) {
 			t.Errorf("%s: %s", to, text)
