@@ -25,9 +25,9 @@ func queryTool(cfg Config) native.Tool {
 			"Give values in parameters, with ?, $1 or :name in the query, and never write them into it. " +
 			"Call database_schema first to see which tables and columns there are." + cfg.about(),
 		Schema: fmt.Sprintf(`{"type": "object", "properties": {%s
-		"query": {"type": "string", "description": "One SQL statement of the database's own dialect, as \"SELECT name, total FROM orders WHERE total > ? ORDER BY total DESC\". At most 100000 characters."},
+		"query": {"type": "string", "minLength": 1, "maxLength": 100000, "description": "One SQL statement of the database's own dialect, as \"SELECT name, total FROM orders WHERE total > ? ORDER BY total DESC\"."},
 		"query_type": {"type": "string", "enum": ["select", "insert", "update", "delete", "merge", "replace", "create", "alter", "drop", "truncate", "query", "scalar", "execute", "non_query"], "description": "What kind of statement it is. A call whose query is of another kind fails; leave it out if in doubt."},
-		"parameters": {"type": ["array", "object"], "description": "Values of the placeholders: a list for ? and $1, as [100, \"DE\", null], or an object for :name and @name, as {\"country\": \"DE\"}. A list or an object in it is given as its JSON text."},
+		"parameters": {"type": ["array", "object"], "items": {}, "description": "Values of the placeholders: a list for ? and $1, as [100, \"DE\", null], or an object for :name and @name, as {\"country\": \"DE\"}. A list or an object in it is given as its JSON text."},
 		"max_rows": {"type": "integer", "minimum": 1, "maximum": 100000, "default": %d, "description": "How many rows are returned. More than %d never are; use LIMIT and OFFSET for the next ones."},
 		"timeout_seconds": {"type": "integer", "minimum": 1, "maximum": 86400, "default": %d, "description": "After how many seconds the statement is stopped. It is %d at the latest."},
 		"format": {"type": "string", "enum": ["table", "json", "csv"], "default": "table", "description": "table: Markdown, with NULL as NULL and an empty text as two single quotes. json: an object of columns (names) and rows (a list of values each). csv: NULL as nothing and an empty text in quotes. Binary values are their size and first bytes in hexadecimal."}

@@ -29,7 +29,7 @@ const jsonToolSchema = `{
       "description": "parse checks the document and returns it in one line; format indents it; query returns the parts that query selects; validate holds it against schema and lists what is wrong."
     },
     "input": {
-      "type": ["string", "object", "array"],
+      "type": ["string", "object", "array"], "items": {},
       "description": "The JSON document: its text, or the document itself. Give this or path."
     },
     "path": {
