@@ -26,8 +26,8 @@ const (
 // human_input is allowed: it is a question to a person already, and asking
 // whether to ask would be one too many. So are the tools by which agents put work
 // to one another: what a coworker calls is judged in its own turn. And so are those
-// that find what prompts are made of anyway: the crew's own memory and documents. A
-// crew has all of these by other words than a toolset's.
+// that find what prompts are made of anyway: the crew's own memory and documents; and
+// those that touch nothing. A crew has all but these last by other words than a toolset's.
 //
 // The servers tell which of them agents brought along.
 func policyOf(p config.Permissions, base string, servers []config.Server) (*permission.Policy, error) {
@@ -44,7 +44,7 @@ func policyOf(p config.Permissions, base string, servers []config.Server) (*perm
 	}
 	allow := rules(p.Allow)
 	if verdict := permission.Verdict(p.Default); verdict == permission.Ask || verdict == "" {
-		for _, tool := range ownTools() {
+		for _, tool := range append(ownTools(), harmlessTools()...) {
 			allow = append(allow, permission.Rule{Pattern: tool, Place: "built in", Host: true})
 		}
 	}
@@ -71,6 +71,10 @@ func policyOf(p config.Permissions, base string, servers []config.Server) (*perm
 func ownTools() []string {
 	return []string{humanInput, agent.AskCoworker, agent.DelegateWork, toolRecall, toolConsult}
 }
+
+// harmlessTools are those that touch nothing at all: a person who is asked about them could
+// only wonder why.
+func harmlessTools() []string { return []string{"think", "todo"} }
 
 // policyFor is the policy of the runs of a crew: the toolsets of its agents have a say.
 func (h *Host) policyFor(c *crew.Crew) (*permission.Policy, error) {

@@ -20,5 +20,5 @@ type Config struct {
 
 // Tools returns the tools.
 func Tools(cfg Config) []native.Tool {
-	return []native.Tool{memoryStore(cfg.Memory), ragSearch(cfg.Documents), semanticSearch(cfg.Memory)}
+	return []native.Tool{memoryStore(cfg.Memory), ragSearch(cfg.Documents), semanticSearch(cfg.Memory), think(), todo()}
 }
