@@ -221,13 +221,16 @@ func (l *loader) database(x *expander, doc databaseDocument) Databases {
 			if c.Provider == "" {
 				c.Provider = "sqlite"
 			}
+			if c.Provider != "sqlite" {
+				x.d.Fail(e.V.Provider.Pos, strict.CodeBadValue, where+" is a file, and its provider is not sqlite", "url: ${NAME} of a server")
+			}
 		default:
 			c.Source = x.text(e.V.URL, where+".url", hiddenText)
 		}
 		if c.Provider == "" {
 			c.Provider = providerOf(c.Source.Reveal())
 			if c.Provider == "" && !c.Source.IsZero() {
-				x.d.Fail(e.V.Pos, strict.CodeMissing, where+" has no provider, and its url tells of none", "provider: postgresql or mysql")
+				x.d.Fail(e.V.Pos, strict.CodeMissing, where+" has no provider, and its url tells of none", "provider: sqlite, postgresql or mysql")
 			}
 		}
 		b.Connections = append(b.Connections, c)
@@ -243,6 +246,8 @@ func providerOf(source string) string {
 		return "postgresql"
 	case "mysql", "mariadb":
 		return "mysql"
+	case "sqlite", "file":
+		return "sqlite"
 	}
 	return ""
 }
