@@ -14,8 +14,8 @@ func schemaTool(cfg Config) native.Tool {
 		Description: "Tells which tables and views a database of SQLite, PostgreSQL or MySQL has: their columns with types and defaults, keys, indexes, " +
 			"comments, and about how many rows there are. It changes nothing." + cfg.about(),
 		Schema: fmt.Sprintf(`{"type": "object", "properties": {%s
-		"schema_scope": {"type": "string", "description": "full (all about the tables), tables (their names alone), or the name of one schema, as \"public\"; of MySQL, of one database.", "default": "full"},
-		"table_filter": {"type": "string", "description": "Only the tables whose name is like this: * and %% stand for any characters, ? for one, as \"order*\". At most 200 characters."}
+		"schema_scope": {"type": "string", "maxLength": 200, "description": "full (all about the tables), tables (their names alone), or the name of one schema, as \"public\"; of MySQL, of one database.", "default": "full"},
+		"table_filter": {"type": "string", "maxLength": 200, "description": "Only the tables whose name is like this: * and %% stand for any characters, ? for one, as \"order*\"."}
 	}, "additionalProperties": false}`, cfg.places()),
 		Effect: native.ReadOnly, Open: cfg.open(), Timeout: cfg.Timeout,
 		Run: func(ctx context.Context, _ tools.Call, args *native.Arguments) (tools.Result, error) {

@@ -357,11 +357,9 @@ func TestRefused(t *testing.T) {
 		{mysqlProvider, "ANALYZE DELETE FROM t", "ANALYZE statements are not run", false},
 	} {
 		s, err := readStatement(tt.provider, tt.query)
-		got := ""
+		got := s.refused(tt.write)
 		if err != nil {
 			got = err.Error()
-		} else {
-			got = s.refused(tt.write)
 		}
 		if !strings.Contains(got, tt.want) {
 			t.Errorf("%s: got %q, want %q", tt.query, got, tt.want)

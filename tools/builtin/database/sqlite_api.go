@@ -2,7 +2,6 @@ package database
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"sync"
 	"time"
@@ -235,9 +234,4 @@ func (l *library) interruptible(ctx context.Context) (end func()) {
 		close(done)
 		watch.Wait()
 	}
-}
-
-func isSQLite(err error, code int32) bool {
-	var e *sqliteError
-	return errors.As(err, &e) && e.code&0xff == code
 }

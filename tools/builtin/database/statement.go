@@ -134,6 +134,8 @@ func (s statement) reachesOut(write bool) string {
 			return "a query may not write files of the server"
 		case t.kind == wordToken && s.provider == mysqlProvider && !write && name == "into":
 			return "SELECT ... INTO is not run here; leave INTO out"
+		case s.provider == postgresProvider && t.word("U") && i+2 < len(s.tokens) && s.tokens[i+1].is("&") && s.tokens[i+2].kind == quotedToken:
+			return "names in the form U&\"...\" are not taken here; write the name itself"
 		case !called || t.kind != wordToken && t.kind != quotedToken:
 		case slices.Contains(outside(s.provider), name), s.provider == postgresProvider && (strings.HasPrefix(name, "dblink") || strings.HasPrefix(name, "pg_ls_") || strings.HasPrefix(name, "pg_file_")):
 			return fmt.Sprintf("%s() reaches beyond the database and is not called here", native.Shorten(name))
