@@ -155,6 +155,7 @@ func TestNothingIsGarbled(t *testing.T) {
 		{"abc", "Windows-1552", `did you mean "windows-1252"?`},
 		{"abc", "hz-gb-2312x", `there is no encoding "hz-gb-2312x"`},
 		{"abc", strings.Repeat("x", 1000), "some are utf-8"},
+		{"abc", "iso-2022-kr", "there is no encoding"}, // the web forbids it
 	} {
 		text, _, err := charset.Decode([]byte(tt.data), tt.label)
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
@@ -190,6 +191,28 @@ func TestReaderGivesWhatIsGoodFirst(t *testing.T) {
 		if n := strings.Count(want, "\uFFFD"); err != nil || string(text) != want || r.Replaced() != n {
 			t.Errorf("%s: got %q, %v, %d replaced, want %d", label, text, err, r.Replaced(), n)
 		}
+	}
+}
+
+// TestDetectionLooksAtTheBeginning, which may end within a character.
+func TestDetectionLooksAtTheBeginning(t *testing.T) {
+	for _, before := range []int{1<<20 - 3, 1<<20 - 2, 1<<20 - 1, 1 << 20} {
+		text := strings.Repeat("x", before) + "é語"
+		r, f, err := charset.NewReader(strings.NewReader(text), "")
+		if err != nil || f.Encoding != "utf-8" || f.Guessed {
+			t.Fatalf("%d: got %+v, %v", before, f, err)
+		}
+		if got, err := io.ReadAll(r); err != nil || string(got) != text {
+			t.Errorf("%d: got %q, %v", before, got[max(0, len(got)-10):], err)
+		}
+	}
+	// What comes later is not what the beginning said.
+	r, f, err := charset.NewReader(strings.NewReader(strings.Repeat("x\n", 1<<20)+"caf\xe9"), "")
+	if err != nil || f.Encoding != "utf-8" {
+		t.Fatalf("got %+v, %v", f, err)
+	}
+	if _, err := io.Copy(io.Discard, r); err == nil || !strings.Contains(err.Error(), "byte 0xE9 on line 1048577") {
+		t.Errorf("got %v", err)
 	}
 }
 

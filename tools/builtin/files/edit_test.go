@@ -89,6 +89,7 @@ func TestFileEditRefuses(t *testing.T) {
 		{source, `{"path":"/out/f","edits":[{"old_text":"a"}]}`, []string{`item 1 of edits: the argument "new_text" is missing`}},
 		{source, `{"path":"/out/f","edits":"a"}`, []string{`must be a list such as [{"old_text"`}},
 		{source, `{"path":"/in/f","old_text":"\"one\"","new_text":"x"}`, []string{"read-only"}},
+		{source, `{"path":"/in/f","old_text":"nowhere","new_text":"x"}`, []string{"read-only"}},
 		{source, `{"path":"/out/none","old_text":"a","new_text":"x"}`, []string{"not exist"}},
 		{source, `{"path":"/out","old_text":"a","new_text":"x"}`, []string{"folder"}},
 		{"caf\xe9", `{"path":"/out/f","old_text":"caf","new_text":"日本"}`, []string{"'日' (U+65E5) on line 1 can't be written in windows-1252"}},

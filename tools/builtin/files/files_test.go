@@ -1,6 +1,7 @@
 package files_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -84,6 +85,16 @@ func TestFileRead(t *testing.T) {
 	b.WantParts("file_read", `{"path":"/in/binary","encoding":"utf-16le"}`, "not valid utf-16le")
 }
 
+// TestLineEndsBetweenBuffers: a line is read in pieces, and its end may fall apart.
+func TestLineEndsBetweenBuffers(t *testing.T) {
+	b := newBench(t)
+	for n := 64<<10 - 3; n <= 64<<10+1; n++ {
+		line := strings.Repeat("x", n)
+		b.Put("in/f", line+"\r\n"+line+"\ry\r\nlast\r")
+		b.WantText("file_read", `{"path":"/in/f","max_length":1000000}`, line+"\n"+line+"\ry\nlast\r\n[the line ends are those of Windows, CRLF]")
+	}
+}
+
 func TestFileReadIsBoundedK35(t *testing.T) {
 	b := newBench(t)
 	b.Put("in/big.txt", "HEAD"+strings.Repeat("é", 5<<20/2)+"TAIL")
@@ -93,6 +104,15 @@ func TestFileReadIsBoundedK35(t *testing.T) {
 	}
 	if !strings.HasPrefix(got, "HEADé") || !strings.HasSuffix(got, "éTAIL") || !strings.Contains(got, "characters left out") {
 		t.Errorf("got %.60s ... %s", got, got[len(got)-60:])
+	}
+	if before, after, _ := strings.Cut(got, "[... "); true {
+		var left int
+		_, after, _ = strings.Cut(after, "...]")
+		_, err := fmt.Sscanf(got[strings.Index(got, "[... "):], "[... %d characters left out", &left)
+		shown := len([]rune(strings.TrimSuffix(before, "\n\n"))) + len([]rune(strings.TrimPrefix(after, "\n\n")))
+		if total := 8 + 5<<20/2; err != nil || shown+left != total {
+			t.Errorf("%d characters shown and %d left out of %d, %v", shown, left, total, err)
+		}
 	}
 	got, _ = b.Call("file_read", `{"path":"/in/big.txt","max_length":500}`)
 	if n := len([]rune(got)); n > 500 {
