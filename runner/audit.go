@@ -221,8 +221,11 @@ func (t *trail) start(ctx context.Context, o permission.Observation, run func(co
 	if err := t.put(ctx, r); err != nil {
 		return tools.Result{}, fmt.Errorf("the tool %q was not run: %w", o.Request.Tool, err)
 	}
-	return run(ctx)
+	return run(context.WithValue(ctx, callKey{}, r))
 }
+
+// callKey is what the context of a call keeps its record by.
+type callKey struct{}
 
 // attest puts a call on record that has ended.
 func (t *trail) attest(ctx context.Context, o permission.Observation) error {

@@ -44,7 +44,7 @@ func openGate(cfg Config, t *trail) (*gate, error) {
 	})
 	g.Gateway, err = gateway.New(gateway.Config{
 		Network: network, Allowed: cfg.Settings.MCP.Allows, Keys: g.keys, Logger: cfg.Logger,
-		Audit: func(ctx context.Context, f gateway.Forward) { _ = t.put(ctx, forwarded(f)) }, // which ends the run, if it must
+		Audit: func(ctx context.Context, f gateway.Forward) { _ = t.put(ctx, forwarded(ctx, f)) }, // which ends the run, if it must
 	})
 	return g, err
 }
@@ -75,12 +75,16 @@ func (g *gate) close() {
 	g.keys.Close(renewalGrace)
 }
 
-// forwarded is a request on record.
-func forwarded(f gateway.Forward) audit.Record {
+// forwarded is a request on record, with the call of a tool of the host's own that it is
+// made for.
+func forwarded(ctx context.Context, f gateway.Forward) audit.Record {
 	r := audit.Record{
-		Kind: audit.Forward, Server: f.Server, Agent: strings.Join(f.Agents, ", "),
+		Kind: audit.Forward, Server: f.Server, Tool: f.Tool, Agent: strings.Join(f.Agents, ", "),
 		Request: &audit.Request{Origin: f.Origin, Method: f.Method, Credential: f.Credential, Kind: f.Kind, Status: f.Status},
 		Outcome: "answered", Bytes: f.Received, Millis: f.Took.Milliseconds(),
+	}
+	if call, ok := ctx.Value(callKey{}).(audit.Record); ok && f.Tool != "" {
+		r.ID, r.Tool, r.Agent, r.Task = call.ID, call.Tool, call.Agent, call.Task
 	}
 	switch {
 	case errors.As(f.Err, new(*admission.Error)), errors.Is(f.Err, gateway.ErrElsewhere), errors.Is(f.Err, gateway.ErrNotAllowed):
