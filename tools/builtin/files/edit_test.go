@@ -112,10 +112,10 @@ func TestFileEditRefuses(t *testing.T) {
 func TestFileEditIsBounded(t *testing.T) {
 	b := newBench(t)
 	line := strings.Repeat("x", 999) + "\n"
-	b.Put("out/big", strings.Repeat(line, 8<<10)) // 8 MB
+	b.Put("out/big", strings.Repeat(line, 4<<10)) // 4 MB
 	b.WantFailure("file_edit", `{"path":"/out/big","old_text":"x","new_text":"yyyyyyyyyy","replace_all":true}`, "at most")
 	got, failed := b.Call("file_edit", `{"path":"/out/big","old_text":"xx\n","new_text":"xy\n","replace_all":true}`)
-	if failed || len(got) > 17_000 || !strings.Contains(got, "Changed 8192 places") || !strings.Contains(got, "more places are not shown") {
+	if failed || len(got) > 17_000 || !strings.Contains(got, "Changed 4096 places") || !strings.Contains(got, "more places are not shown") {
 		t.Errorf("%d bytes, failed: %t, %.200s", len(got), failed, got)
 	}
 	began := time.Now()

@@ -93,7 +93,11 @@ func foldAll(lines []string) []string {
 	for i, l := range lines {
 		folded[i] = strings.Map(func(r rune) rune {
 			switch {
-			case unicode.IsSpace(r), unicode.Is(unicode.Cf, r):
+			case unicode.IsSpace(r):
+				return -1
+			case r <= unicode.MaxASCII && r != '`':
+				return unicode.ToLower(r)
+			case unicode.Is(unicode.Cf, r):
 				return -1
 			case strings.ContainsRune("\u2018\u2019\u201a\u2032`", r):
 				return '\''
