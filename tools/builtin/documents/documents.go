@@ -9,5 +9,5 @@ import (
 
 // Tools returns the tools over the mounts of fsys; nil holds no mount.
 func Tools(fsys *mount.FS) []native.Tool {
-	return []native.Tool{csvReader(fsys), jsonTool(fsys), pdfReader(fsys, newPDFEngine()), xlsxReader(fsys), xlsxWriter(fsys), docxReader(fsys), xmlTool(fsys)}
+	return []native.Tool{csvReader(fsys), emailParser(fsys), jsonTool(fsys), pdfReader(fsys, newPDFEngine()), xlsxReader(fsys), xlsxWriter(fsys), docxReader(fsys), xmlTool(fsys)}
 }
