@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -269,7 +270,8 @@ func (a *Arguments) Object(name string) []Member {
 		return nil
 	}
 	var members []Member
-	for key, value := range object {
+	for _, key := range slices.Sorted(maps.Keys(object)) { // and so are the notes
+		value := object[key]
 		text, ok := asString(value)
 		switch {
 		case ok:
@@ -280,7 +282,6 @@ func (a *Arguments) Object(name string) []Member {
 		}
 		members = append(members, Member{key, text})
 	}
-	slices.SortFunc(members, func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
 	return members
 }
 

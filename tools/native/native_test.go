@@ -94,7 +94,7 @@ func TestArguments(t *testing.T) {
 		"list of all":   {`{"list":["a",1,{}]}`, list, `item 2 of the argument "list" must be a string, and is 1; item 3 of the argument "list" must be a string, and is an object`},
 		"no list":       {`{"list":"a"}`, list, `the argument "list" must be a list of strings, and is the string "a"`},
 		"object":        {`{"object":{"b":"2","a":1.50,"c":true}}`, object, "a=1.50 b=2 c=true"},
-		"in order":      {`{"object":{"z":"","y":[],"x":null}}`, object, `y of the argument "object" must be a string, and is a list`},
+		"in order":      {`{"object":{"z":"","y":[],"x":null}}`, object, `x of the argument "object" must be a string, and is null; y of the argument "object" must be a string, and is a list`},
 		"no object":     {`{"object":["a"]}`, object, `the argument "object" must be an object, and is a list`},
 		"within":        {`{"first":"éé"}`, func(a *native.Arguments) string { a.Within("first", a.Need("first"), 2); return "ok" }, "ok"},
 		"beyond":        {`{"first":"ééé"}`, func(a *native.Arguments) string { a.Within("first", a.Need("first"), 2); return "ok" }, `the argument "first" is longer than 2 characters`},
@@ -106,7 +106,7 @@ func TestArguments(t *testing.T) {
 			if !strings.HasSuffix(fault, end) {
 				t.Errorf("%s: %s", name, got)
 			}
-			if strings.HasPrefix(want, "the ") || strings.HasPrefix(want, "there ") || strings.HasPrefix(want, "item ") || strings.HasPrefix(want, "y ") {
+			if strings.HasPrefix(want, "the ") || strings.HasPrefix(want, "there ") || strings.HasPrefix(want, "item ") || strings.HasPrefix(want, "x of") {
 				got = fault[:min(len(fault), len(want))]
 			}
 		}
