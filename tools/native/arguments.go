@@ -30,7 +30,7 @@ type Arguments struct {
 // null for what they don't set (K29).
 func decode(raw json.RawMessage, params []string) (*Arguments, error) {
 	a := &Arguments{params: params, values: map[string]json.RawMessage{}}
-	raw = bytes.TrimSpace(raw)
+	raw = bytes.Trim(raw, " \t\r\n")
 	if len(raw) == 0 || string(raw) == "null" {
 		return a, nil
 	}

@@ -50,11 +50,11 @@ const memoryStoreSchema = `{
   "properties": {
     "text": {
       "type": "string", "minLength": 1, "maxLength": 32000,
-      "description": "What to remember. It should make sense on its own."
+      "description": "What to remember, such as: The client wants prices without tax (mail of 3 May). It should make sense on its own, to somebody who has not seen this conversation."
     },
     "key": {
       "type": "string", "maxLength": 200,
-      "description": "A name for it. A note of the same name is replaced."
+      "description": "A name for it, such as prices. A note of the same name is replaced. Default: none, and the note is added."
     }
   },
   "required": ["text"],
@@ -96,7 +96,7 @@ const semanticSearchSchema = `{
   "properties": {
     "query": {
       "type": "string", "minLength": 1, "maxLength": 8000,
-      "description": "What to look for, in your own words."
+      "description": "What to look for, in your own words, such as: which prices the client wants."
     },
     "top_k": {
       "type": "integer", "minimum": 1, "maximum": 20, "default": 5,
@@ -104,7 +104,7 @@ const semanticSearchSchema = `{
     },
     "threshold": {
       "type": "number", "minimum": 0, "maximum": 1, "default": 0,
-      "description": "Leave out what is less like the query than this."
+      "description": "Leave out what is less like the query than this, from 0 (all) to 1 (the same); 0.3 leaves out what has little to do with it."
     }
   },
   "required": ["query"],

@@ -56,19 +56,19 @@ const humanInputSchema = `{
   "properties": {
     "prompt": {
       "type": "string", "minLength": 1,
-      "description": "The question, with all that the person needs to know to answer it."
+      "description": "The question, with all that the person needs to know to answer it, such as: The invoice says 120, the order 100. Which is right? Of more than 4000 characters the middle is left out."
     },
     "input_type": {
       "type": "string", "enum": ["text", "approval", "choice"], "default": "text",
-      "description": "text: a free answer; approval: yes or no; choice: one of choices."
+      "description": "text: a free answer; approval: yes or no, and the result is approved or rejected; choice: one of choices."
     },
     "choices": {
       "type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 50,
-      "description": "For input_type choice: what the person may choose from."
+      "description": "For input_type choice: what the person may choose from, such as [\"Send it\", \"Change it\"]. The answer is one of them, as it is written here."
     },
     "default_value": {
       "type": "string",
-      "description": "What an empty answer means. It has no effect on an approval."
+      "description": "What an empty answer means; with choices, one of them. It has no effect on an approval, which only a yes gives."
     }
   },
   "required": ["prompt"],
@@ -80,7 +80,7 @@ const maxChoices = 50
 func humanInput(asker Asker) native.Tool {
 	return native.Tool{
 		Name: "human_input", Title: "Ask a person",
-		Description: "Asks a person a question and returns the answer. Use it where only a person can decide or know.",
+		Description: "Asks a person a question and returns the answer. Use it where only a person can decide or know. To have a file looked at or changed, name it in the question, and read it again when the answer is there.",
 		Schema:      humanInputSchema, Effect: native.ReadOnly,
 		Run: func(ctx context.Context, call tools.Call, args *native.Arguments) (tools.Result, error) {
 			q := asked(args)

@@ -76,6 +76,8 @@ func TestHumanInput(t *testing.T) {
 	} {
 		b.WantFailure("human_input", a, "Bad arguments")
 	}
+	// A file that the person edits is none of its arguments; the description says what to do.
+	b.WantFailure("human_input", `{"prompt":"?","edit_file_path":"/out/a.md"}`, `there is no argument "edit_file_path"`)
 }
 
 func TestHumanInputQuestionIsCleanAndBounded(t *testing.T) {
