@@ -29,7 +29,10 @@ func newBench(t testing.TB, asker people.Asker) nativetest.Bench {
 
 func TestRegister(t *testing.T) {
 	b := newBench(t, nil)
-	want := []string{"directory_read", "file_edit", "file_read", "file_write", "glob", "grep", "human_input", "json_tool", "list_mounts", "memory_store", "rag_search", "semantic_search"}
+	want := []string{
+		"csv_reader", "directory_read", "docx_reader", "email_parser", "file_edit", "file_read", "file_write", "github", "glob", "grep", "http_api", "human_input",
+		"json_tool", "list_mounts", "memory_store", "pdf_reader", "rag_search", "semantic_search", "think", "todo", "web_scrape", "xlsx_reader", "xlsx_writer", "xml_parser",
+	}
 	if diff := cmp.Diff(want, b.Reg.Names()); diff != "" {
 		t.Error(diff)
 	}
