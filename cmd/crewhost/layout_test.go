@@ -67,7 +67,7 @@ var imports = map[string][]string{
 	"mcp/mcptest/conformance": {"mcp", "config", "config/secret", "tools"},
 
 	"runner": {
-		"config", "config/secret", "config/secret/sealed", "config/strict", "config/vault", "crew", "mcp", "mcp/admission", "mcp/gateway", "mcp/server",
+		"config", "config/secret", "config/secret/sealed", "config/strict", "config/vault", "crew", "mcp", "mcp/admission", "mcp/child", "mcp/gateway", "mcp/server",
 		"tools", "tools/permission", "tools/mount", "tools/native", "tools/builtin", "tools/audit",
 		"tools/builtin/database", "tools/builtin/mind", "tools/builtin/people", "tools/builtin/shell", "tools/builtin/web",
 		"runner/llm", "runner/llm/provider", "runner/llm/replay",
