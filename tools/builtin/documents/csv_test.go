@@ -36,6 +36,11 @@ func TestCSVOfOtherPrograms(t *testing.T) {
 	b.WantText("csv_reader", `{"path":"/in/python-excel-tab.tsv","format":"csv"}`,
 		"id,name,remark\n1,Zoë,tab\there\n2,,\"quote \"\" and ; and ,\"\n3,\"line\nbreak\",x\n[3 rows]\n[the delimiter is tab]")
 	b.WantParts("csv_reader", `{"path":"/in/python-unix.csv","where":{"id":2},"columns":["remark","id"],"format":"csv"}`, "remark,id\n\"quote \"\" and ; and ,\",2\n[1 matching row]")
+	b.WantText("csv_reader", `{"path":"/in/psql.csv","format":"json"}`, "["+
+		"\n  {\"id\": \"1\", \"name\": \"Müller, \\\"x\\\"\", \"note\": \"\", \"amount\": \"1.50\", \"ok\": \"t\"},"+
+		"\n  {\"id\": \"2\", \"name\": \"a\\nb\", \"note\": \"\", \"amount\": \"-3\", \"ok\": \"f\"}\n]\n[2 rows]")
+	b.WantText("csv_reader", `{"path":"/in/mariadb.tsv"}`, "| id | name | note | amount |\n| --- | --- | --- | --- |\n"+
+		"| 1 | Müller \"x\" | NULL | 1.50 |\n| 2 | a\\nb\\tc |  | -3.00 |\n[2 rows]\n[the delimiter is tab]")
 	b.WantParts("csv_reader", `{"path":"/in/libreoffice-windows-1252.csv","summary":true}`, "4 rows, 4 columns\nName: text, such as \"Müller & Söhne\"\n",
 		"Preis: number (decimal comma), from -7,25 to 1.234,50\n", "Datum: date, from 2025-12-24 to 2026-11-30")
 }

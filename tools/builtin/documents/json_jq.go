@@ -32,7 +32,17 @@ const (
 //
 // A value that the query hands on keeps its numbers as they are written. Sums, differences
 // and products of whole numbers are exact; other arithmetic is done in float64.
-func queryJQ(ctx context.Context, doc []byte, query string) ([]byte, error) {
+func queryJQ(ctx context.Context, doc []byte, query string) (out []byte, err error) {
+	defer func() {
+		// A fault of the library ends the query, not the host.
+		if r := recover(); r != nil {
+			out, err = nil, fmt.Errorf("the query %q can't be used (%s)", query, oneLine(fmt.Sprint(r)))
+		}
+	}()
+	return runJQ(ctx, doc, query)
+}
+
+func runJQ(ctx context.Context, doc []byte, query string) ([]byte, error) {
 	tree, err := gojq.Parse(query)
 	if err != nil {
 		return nil, fmt.Errorf("the query %q can't be read (%w)", query, placeOf(query, err))
