@@ -198,6 +198,8 @@ func FuzzPDFReader(f *testing.F) {
 		f.Add(data)
 	}
 	f.Add([]byte(selfStream()))
+	bench.Put("in/a.pdf", onePage("", ""))
+	bench.Call("pdf_reader", nativetest.Args("path", "/in/a.pdf")) // compiling takes longer than an input may
 	f.Fuzz(func(t *testing.T, data []byte) {
 		b := bench
 		b.TB = t
