@@ -162,7 +162,6 @@ type postgresServer struct {
 	port     int
 	cert     string // file
 	super    string // connection string of the superuser
-	owner    string
 	dir      string
 	password string
 }
