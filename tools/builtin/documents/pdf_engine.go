@@ -28,7 +28,8 @@ import (
 type pdfEngine struct {
 	code      wazero.CompilationCache
 	compiling chan struct{} // one at a time, so that those who wait find the code
-	slots     chan struct{} // files open at once: each may take pdfMemory
+	slots     chan struct{} // files open at once
+	memory    uint32        // bytes that each may take
 }
 
 const (
@@ -43,7 +44,7 @@ const (
 )
 
 func newPDFEngine() *pdfEngine {
-	return &pdfEngine{wazero.NewCompilationCache(), make(chan struct{}, 1), make(chan struct{}, pdfSlots)}
+	return &pdfEngine{wazero.NewCompilationCache(), make(chan struct{}, 1), make(chan struct{}, pdfSlots), pdfMemory}
 }
 
 // take waits for a place in a channel, until ctx ends.
@@ -107,7 +108,7 @@ func (e *pdfEngine) sandbox(ctx context.Context) (pdfium.Pool, error) {
 		RuntimeConfig: wazero.NewRuntimeConfig().
 			WithCoreFeatures(api.CoreFeaturesV2 | experimental.CoreFeaturesExceptionHandling). // PDFium is built with them
 			WithCloseOnContextDone(true).
-			WithMemoryLimitPages(pdfMemory / wasmPage).
+			WithMemoryLimitPages(e.memory / wasmPage).
 			WithCompilationCache(e.code),
 		FSConfig: wazero.NewFSConfig(), // no file of the host
 		Stdout:   io.Discard, Stderr: io.Discard,

@@ -44,7 +44,7 @@ const pdfReaderSchema = `{
 
 const (
 	maxPDF        = 1 << 30 // bytes; it is read in place
-	pdfTime       = time.Minute
+	pdfTime       = 2 * time.Minute
 	defaultLength = 16_000 // characters
 	maxLength     = 30_000
 )
