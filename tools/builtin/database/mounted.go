@@ -2,8 +2,10 @@ package database
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"strings"
+	"time"
 
 	"modernc.org/sqlite/vfs"
 
@@ -23,14 +25,33 @@ import (
 // mountedName is the name of the database in its file system.
 const mountedName = "database"
 
-// mounted is a file system of one database: an [fs.FS].
+// mounted is a file system of one database: an [fs.StatFS].
 type mounted struct {
 	fs   *mount.FS
 	path string // virtual, links resolved
 }
 
-// Open implements [fs.FS].
+// Open implements [fs.FS]. A log that isn't there is an empty file: a database in WAL
+// mode whose log is all in the file has none, and SQLite would make one.
 func (m mounted) Open(name string) (fs.File, error) {
+	file, err := m.open(name)
+	if err != nil && name == mountedName+"-wal" && errors.Is(err, fs.ErrNotExist) {
+		return nothing{}, nil
+	}
+	return file, err
+}
+
+// Stat implements [fs.StatFS]: it says what is there.
+func (m mounted) Stat(name string) (fs.FileInfo, error) {
+	file, err := m.open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return file.Stat()
+}
+
+func (m mounted) open(name string) (fs.File, error) {
 	suffix, ours := strings.CutPrefix(name, mountedName)
 	if !ours || suffix != "" && suffix != "-wal" && suffix != "-journal" {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
@@ -41,6 +62,20 @@ func (m mounted) Open(name string) (fs.File, error) {
 	}
 	return file, nil
 }
+
+// nothing is an empty file.
+type nothing struct{}
+
+func (nothing) Read([]byte) (int, error)                { return 0, io.EOF }
+func (nothing) Seek(offset int64, _ int) (int64, error) { return offset, nil }
+func (nothing) Close() error                            { return nil }
+func (nothing) Stat() (fs.FileInfo, error)              { return nothing{}, nil }
+func (nothing) Name() string                            { return mountedName + "-wal" }
+func (nothing) Size() int64                             { return 0 }
+func (nothing) Mode() fs.FileMode                       { return 0o444 }
+func (nothing) ModTime() time.Time                      { return time.Time{} }
+func (nothing) IsDir() bool                             { return false }
+func (nothing) Sys() any                                { return nil }
 
 // openMounted opens the file of SQLite at a virtual path.
 func openMounted(fsys *mount.FS, path string) (*sqliteSession, error) {

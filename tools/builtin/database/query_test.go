@@ -123,6 +123,9 @@ func TestLog(t *testing.T) {
 	for range 2 {
 		b.WantParts(queryName, nativetest.Args("connection_string", "/in/wal.db", "query", "SELECT v FROM t"), "in the file", "in the log")
 	}
+	// Without its log, the file alone is read.
+	b.Put("in/alone.db", b.Get("in/wal.db"))
+	b.WantText(queryName, nativetest.Args("connection_string", "/in/alone.db", "query", "SELECT v FROM t"), "| v |\n| --- |\n| in the file |\n\n1 row.")
 	if b.Get("in/wal.db-wal") != log {
 		t.Error("the log was changed")
 	}
