@@ -150,6 +150,7 @@ func readSample(t *testing.T, name string) *sample {
 type outcome struct {
 	stdout, stderr string
 	dir            string // the copy of the crew's folder that it ran in
+	office         *office
 }
 
 // start runs a command line on the crew, in a copy of its folder.
@@ -162,6 +163,7 @@ func (s *sample) start(t *testing.T, exit int, in io.Reader, out io.Writer, flag
 	if err := os.RemoveAll(filepath.Join(dir, "out")); err != nil { // which somebody's own run has left
 		t.Fatal(err)
 	}
+	web := serveWeb(t, dir)
 	var stdout, stderr bytes.Buffer
 	c := &console{
 		in: in, out: io.MultiWriter(&stdout, out), err: &stderr, redactor: &secret.Redactor{},
@@ -177,7 +179,7 @@ func (s *sample) start(t *testing.T, exit int, in io.Reader, out io.Writer, flag
 	if code := start(c, args); code != exit {
 		t.Fatalf("%q: exit code %d, want %d:\n%s", flags, code, exit, &stderr)
 	}
-	return outcome{stdout.String(), stderr.String(), dir}
+	return outcome{stdout.String(), stderr.String(), dir, web}
 }
 
 // judge has the crew validated and returns the warnings.
@@ -219,6 +221,7 @@ func (s *sample) otherwise(t *testing.T) {
 // happening is what is compared of an event.
 type happening struct {
 	Kind          string
+	ToolName      string
 	TaskID        string
 	AgentID       string
 	CorrelationID string
