@@ -72,6 +72,10 @@ func system(program string, network bool) []rule {
 	add(mayRead|mayExecute, program)
 	if real, err := filepath.EvalSymlinks(program); err == nil {
 		add(mayRead|mayExecute, real)
+		// What is installed in a place of its own has its libraries beside it.
+		if dir := filepath.Dir(real); filepath.Base(dir) == "bin" {
+			add(mayRead|mayExecute, dir, filepath.Join(dir, "../lib"), filepath.Join(dir, "../lib64"), filepath.Join(dir, "../libexec"))
+		}
 	}
 	return rules
 }

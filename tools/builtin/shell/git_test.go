@@ -41,10 +41,10 @@ func TestGitRunsNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	b.Put("out/.git/info/attributes", "*.txt filter=f diff=d\n*.md diff=e filter=two.dots and\n")
+	b.Put("out/.git/info/attributes", "*.txt filter=f diff=d\n*.md diff=e filter=two.dots\n")
 	for key, value := range map[string]string{
 		"core.fsmonitor": evil, "core.hooksPath": filepath.Join(repo, "hooks"), "core.pager": evil, "pager.log": evil, "core.editor": evil, "core.sshCommand": evil,
-		"diff.external": evil, "diff.d.textconv": evil, "diff.e.command": evil, "filter.f.clean": evil, "filter.f.process": evil, "filter.f.required": "true", "filter.two.dots and.clean": evil,
+		"diff.external": evil, "diff.d.textconv": evil, "diff.e.command": evil, "filter.f.clean": evil, "filter.f.process": evil, "filter.f.required": "true", "filter.two.dots.clean": evil,
 		"gpg.program": evil, "log.showSignature": "true", "alias.evil": "!" + evil, "diff.ignoreSubmodules": "none", "submodule.sub.ignore": "none",
 	} {
 		git("config", key, value)

@@ -184,6 +184,7 @@ func TestMountedPathIsLeftOut(t *testing.T) {
 // Of the host's environment a program gets what tells nothing.
 func TestEnvironment(t *testing.T) {
 	const canary = "sk-canary-1"
+	t.Setenv("TMPDIR", t.TempDir()) // to see what is left there
 	for name, more := range map[string]func(*shell.Config){"plain": func(*shell.Config) {}, "confined": confined(t)} {
 		b := bench(t, interpreters, more, func(cfg *shell.Config) {
 			cfg.Host = append(cfg.Host, "OPENAI_API_KEY="+canary, "AWS_SECRET_ACCESS_KEY="+canary, "LD_PRELOAD=/x", "GIT_DIR=/x", "TZ=Europe/Berlin", "SSH_AUTH_SOCK=/x")
