@@ -87,7 +87,7 @@ func TestNames(t *testing.T) {
 				err := do()
 				checkError(t, root, err)
 				switch {
-				case act == "read" && tt.want == fs.ErrPermission: // such as a folder, or no mount
+				case act == "read" && errors.Is(tt.want, fs.ErrPermission): // such as a folder, or no mount
 					if err == nil {
 						t.Error("it was read")
 					}
