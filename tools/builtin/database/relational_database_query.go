@@ -2,6 +2,7 @@ package database
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -14,9 +15,9 @@ import (
 )
 
 func queryTool(cfg Config) native.Tool {
-	effect := native.ReadOnly
+	effect, effectOf := native.ReadOnly, (func(json.RawMessage) native.Effect)(nil)
 	if cfg.mayWrite() {
-		effect = native.Once
+		effect, effectOf = native.Once, cfg.effect
 	}
 	return native.Tool{
 		Name: "relational_database_query", Title: "Query a database",
@@ -32,7 +33,7 @@ func queryTool(cfg Config) native.Tool {
 		"timeout_seconds": {"type": "integer", "minimum": 1, "maximum": 86400, "default": %d, "description": "After how many seconds the statement is stopped. It is %d at the latest."},
 		"format": {"type": "string", "enum": ["table", "json", "csv"], "default": "table", "description": "table: Markdown, with NULL as NULL and an empty text as two single quotes. json: an object of columns (names) and rows (a list of values each). csv: NULL as nothing and an empty text in quotes. Binary values are their size and first bytes in hexadecimal."}
 	}, "required": ["query"], "additionalProperties": false}`, cfg.places(), cfg.Rows, cfg.Rows, seconds(cfg.Timeout), seconds(cfg.Timeout)),
-		Effect: effect, EffectOf: cfg.effect, Open: cfg.open(), Timeout: cfg.Timeout,
+		Effect: effect, EffectOf: effectOf, Open: cfg.open(), Timeout: cfg.Timeout,
 		Run: func(ctx context.Context, _ tools.Call, args *native.Arguments) (tools.Result, error) {
 			connection, connString, provider := args.Text("connection", ""), args.Text("connection_string", ""), args.Text("provider_name", "")
 			text := args.Need("query")
