@@ -47,7 +47,7 @@ func (m mounted) Stat(name string) (fs.FileInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	return file.Stat()
 }
 
