@@ -1,6 +1,7 @@
 package files_test
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -107,6 +108,39 @@ func TestFileEditRefuses(t *testing.T) {
 	if got := b.Get("in/f"); got != source {
 		t.Error("a read-only file was changed")
 	}
+}
+
+// TestFileEditKeepsWhatOthersWrote between its reading and its writing.
+func TestFileEditKeepsWhatOthersWrote(t *testing.T) {
+	b := newBench(t)
+	b.Put("out/f", "mine")
+	tool, _ := b.Reg.Lookup("file_edit")
+	own := tool.(native.Tool)
+	own.Timeout = 0 // which takes a context of its own
+	calls := 0
+	ctx := &asked{Context: t.Context(), each: func() {
+		if calls++; calls > 1 { // the first one is before anything is done
+			b.Put("out/f", "mine theirs")
+		}
+	}}
+	res, err := own.Call(ctx, tools.Call{Arguments: []byte(`{"path":"/out/f","old_text":"mine","new_text":"yours"}`)})
+	if err != nil || !res.IsError || !strings.Contains(res.Content[0].Text, "somebody else changed it meanwhile; read it again") {
+		t.Errorf("got %+v, %v", res, err)
+	}
+	if got := b.Get("out/f"); got != "mine theirs" {
+		t.Errorf("the file holds %q", got)
+	}
+}
+
+// asked is a context that does something each time it is asked whether it ended.
+type asked struct {
+	context.Context //nolint:containedctx // it is one
+	each            func()
+}
+
+func (a *asked) Err() error {
+	a.each()
+	return a.Context.Err()
 }
 
 func TestFileEditIsBounded(t *testing.T) {

@@ -157,10 +157,13 @@ func TestSearchesEnd(t *testing.T) {
 	for i := range 50 {
 		b.Put(fmt.Sprintf("in/%d.txt", i), strings.Repeat("words and words\n", 10_000))
 	}
+	// All of this file is in memory when its lines are visited.
+	b.Put("in/sub/one.txt", strings.Repeat("words and words\n", 60_000))
 	for _, tt := range []struct {
 		tool, args string
 		calls      int
 	}{
+		{"file_read", `{"path":"/in/sub/one.txt"}`, 200},
 		{"glob", `{"pattern":"none"}`, 9},
 		{"directory_read", `{"path":"/","recursive":true,"pattern":"none"}`, 9},
 		{"file_read", `{"path":"/in/1.txt","offset":-1}`, 4},
@@ -175,8 +178,6 @@ func TestSearchesEnd(t *testing.T) {
 			t.Errorf("%s: got %+v, %v", tt.tool, res, err)
 		}
 	}
-	// All of this file is in memory when its lines are searched.
-	b.Put("in/sub/one.txt", strings.Repeat("words and words\n", 60_000))
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	tool, _ := b.Reg.Lookup("grep")
