@@ -206,7 +206,7 @@ func TestHostilePages(t *testing.T) {
 		for _, format := range []string{"markdown", "text"} {
 			began := time.Now()
 			text, failed := s.Call("web_scrape", nativetest.Args("url", "https://example.com"+path, "format", format))
-			if took := time.Since(began); took > 15*time.Second {
+			if took := time.Since(began); took > time.Minute {
 				t.Errorf("%s of %d bytes as %s took %v: %.100s", path, len(body), format, took, text)
 			} else if testing.Verbose() {
 				t.Logf("%-10s %7d bytes as %-8s %5d ms, failed %t", path, len(body), format, took.Milliseconds(), failed)

@@ -62,7 +62,7 @@ func newSite(t testing.TB, handler http.HandlerFunc, change ...func(*Config)) *s
 	client := &http.Client{Transport: transport}
 	s.Bench = nativetest.New(t, func(fsys *mount.FS) []native.Tool {
 		cfg := Config{
-			Client: client, FS: fsys, Timeout: 20 * time.Second, MaxBytes: 1 << 20,
+			Client: client, FS: fsys, Timeout: 2 * time.Minute, MaxBytes: 1 << 20,
 			Search: Search{Client: client}, GitHub: GitHub{URL: "https://api.example.com", Client: client},
 		}
 		for _, c := range change {
