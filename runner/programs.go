@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"io"
 	"strings"
 	"sync"
@@ -52,6 +53,9 @@ func (h *Host) warnUnconfined() {
 		return
 	}
 	err := shell.CanConfine()
+	if err == nil && len(h.cfg.Confine) == 0 {
+		err = errors.New("the host was started without a helper for it")
+	}
 	switch {
 	case err == nil:
 	case settings.Confine == config.ConfineRequire:

@@ -135,6 +135,19 @@ func dead(pid int) bool {
 	return err != nil || strings.Contains(string(data), ") Z ")
 }
 
+// A host that can't confine programs says so once.
+func TestProgramsUnconfinedAreTold(t *testing.T) {
+	for confine, want := range map[string]string{"auto": "are not confined", "require": "runs nothing", "off": ""} {
+		var said bytes.Buffer
+		open(t, map[string]string{"crewhost.yaml": strings.Replace(shellSettings, "off", `"`+confine+`"`, 1)}, func(cfg *runner.Config) {
+			cfg.Logger = slog.New(slog.NewTextHandler(&said, nil))
+		})
+		if got := said.String(); (got != "") != (want != "") || !strings.Contains(got, want) || strings.Count(got, "\n") > 1 {
+			t.Errorf("%s: %s", confine, got)
+		}
+	}
+}
+
 // A program is confined by default, where the system can; elsewhere the host says so.
 func TestProgramsAreConfined(t *testing.T) {
 	var said bytes.Buffer
