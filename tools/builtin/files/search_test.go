@@ -306,3 +306,10 @@ func FuzzGrep(f *testing.F) {
 		}
 	})
 }
+
+func TestDeepFoldersAreLeftOut(t *testing.T) {
+	b := newBench(t)
+	b.Put("in/"+strings.Repeat("d/", 63)+"near.txt", "")
+	b.Put("in/"+strings.Repeat("d/", 70)+"far.txt", "")
+	b.WantText("glob", `{"pattern":"*.txt","path":"/in"}`, "/in/"+strings.Repeat("d/", 63)+"near.txt\n[1 file]\n[folders more than 64 levels down were left out]")
+}
