@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"strings"
 	"unicode"
 
@@ -103,6 +104,8 @@ func (e *pdfEngine) sandbox(ctx context.Context) (pdfium.Pool, error) {
 		return nil, err
 	}
 	defer func() { <-e.compiling }()
+	// A worker for each processor, and each ends with ctx: the compiler alone does not.
+	ctx = experimental.WithCompilationWorkers(ctx, max(runtime.GOMAXPROCS(0), 2))
 	return webassembly.Init(webassembly.Config{
 		Context: ctx, MaxTotal: 1, MaxIdle: 1,
 		RuntimeConfig: wazero.NewRuntimeConfig().

@@ -28,7 +28,7 @@ const xmlParserSchema = `{
     },
     "xpath": {
       "type": "string", "maxLength": 1000,
-      "description": "For the operation query: an XPath 1.0 such as //book[@lang='en']/title or count(//item). Names match as they are written in the document, with their prefixes: //dc:title."
+      "description": "For the operation query: an XPath 1.0 such as //book[@lang='en']/title or count(//item). Names match as they are written in the document, with their prefixes: //dc:title. A number that follows another condition, as in //x[@a][2], counts all that was found, not what each parent has."
     },
     "namespaces": {
       "type": "object", "additionalProperties": {"type": "string"}, "maxProperties": 50,

@@ -1,6 +1,7 @@
 package documents
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -95,34 +96,50 @@ func refuseReplace(query string) error {
 	return nil
 }
 
+// collect returns what was found, in the order of the document: the library finds it in
+// an order of its own.
 func collect(doc *xmlDocument, found *xpath.NodeIterator, query string, asText bool) (string, error) {
-	var b strings.Builder
-	for n := 0; found.MoveNext(); n++ {
-		if n == maxXPathFound || b.Len() > maxXMLFile {
-			return "", fmt.Errorf("the XPath %q selects more than can be returned; make it more specific", query)
-		}
+	var places []xmlCursor
+	for found.MoveNext() {
 		c, ok := found.Current().(*xmlCursor)
-		if !ok {
+		switch {
+		case !ok:
 			return "", fmt.Errorf("the XPath %q selects no nodes", query)
+		case len(places) == maxXPathFound:
+			return "", tooMuchFound(query)
+		}
+		places = append(places, *c)
+	}
+	slices.SortFunc(places, func(a, b xmlCursor) int {
+		return cmp.Or(cmp.Compare(a.at.order, b.at.order), cmp.Compare(a.attr, b.attr))
+	})
+	places = slices.CompactFunc(places, func(a, b xmlCursor) bool { return a.at == b.at && a.attr == b.attr })
+	var b strings.Builder
+	for n, c := range places {
+		if b.Len() > maxXMLFile {
+			return "", tooMuchFound(query)
 		}
 		if n > 0 {
 			b.WriteByte('\n')
 		}
-		if c.attr < 0 && c.at.kind == xpath.ElementNode && !asText {
-			writeXML(&b, c.at, -1)
-			continue
-		}
-		if c.attr < 0 && c.at.kind == xpath.RootNode && !asText {
+		switch {
+		case c.attr >= 0 || asText || c.at.kind != xpath.ElementNode && c.at.kind != xpath.RootNode:
+			b.WriteString(strings.TrimSpace(c.Value()))
+		case c.at.kind == xpath.RootNode:
 			writeXML(&b, doc.first(), -1)
-			continue
+		default:
+			writeXML(&b, c.at, -1)
 		}
-		b.WriteString(strings.TrimSpace(c.Value()))
 	}
 	if b.Len() == 0 {
 		names, more := elementNames(doc)
 		return "", fmt.Errorf("the XPath %q selects nothing; the elements are %s%s. Names match as they are written, prefixes included", query, strings.Join(names, ", "), more)
 	}
 	return b.String(), nil
+}
+
+func tooMuchFound(query string) error {
+	return fmt.Errorf("the XPath %q selects more than can be returned; make it more specific", query)
 }
 
 // elementNames are the names of a document's elements, as they are written.

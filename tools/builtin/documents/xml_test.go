@@ -32,7 +32,7 @@ func TestXMLQuery(t *testing.T) {
 		"sum(//price)":                                "21.939999999999998",
 		"string(//title)":                             "Tides & Ports",
 		"boolean(//magazine)":                         "false",
-		"//book[last()]/@lang | //book[1]/@id":        "de\n1",
+		"//book[last()]/@lang | //book[1]/@id":        "1\nde",
 		"//comment()":                                 "two books",
 		"//book[contains(title, 'Ports')]/price":      "<price>8.95</price>",
 		"local-name(//dc:creator)":                    "creator",
@@ -60,6 +60,18 @@ func TestXMLQuery(t *testing.T) {
 	doc := `<a xmlns="urn:1" xmlns:p="urn:2"><b/><p:b n="2"/><c xmlns="urn:3" xmlns:p="urn:4"><b n="3"/><p:b n="4" p:x="5"/></c></a>`
 	for xpath, want := range map[string]string{"//q:b/@n": "4", "//r:b/@n": "3", "//q:b/@q:x": "5", "count(//b)": "2", "//p:b/@n": "2", "namespace-uri(//c)": "urn:3"} {
 		b.WantText("xml_parser", nativetest.Args("input", doc, "xpath", xpath, "namespaces", map[string]string{"q": "urn:4", "r": "urn:3"}), want)
+	}
+}
+
+// TestXMLQueryKeepsTheOrder holds results to the order of the document, each once.
+func TestXMLQueryKeepsTheOrder(t *testing.T) {
+	b := newBench(t)
+	const doc = `<r><s><b id="1"><b id="2"/><b id="3"/></b><b id="4"/><c><b id="5"/><d><b id="6"/><b id="7"><b id="8"/></b></d></c></s><b id="9"/><b id="10"/><e/></r>`
+	for xpath, want := range map[string]string{ // as xmllint has them
+		"//b[1]/@id": "1 2 5 6 8 9", "//b[last()]/@id": "3 4 5 7 8 10", "//*[2]/@id": "3 4 7 9", "//b[1][@id>1]/@id": "2 5 6 8 9",
+		"//e/preceding-sibling::b/@id": "9 10", "//b[@id=8]/ancestor::b/@id | //b[7]/@id | //s/b/@id": "1 4 7", "(//b)[2]/@id": "2",
+	} {
+		b.WantText("xml_parser", nativetest.Args("input", doc, "xpath", xpath), strings.ReplaceAll(want, " ", "\n"))
 	}
 }
 

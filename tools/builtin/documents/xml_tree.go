@@ -36,6 +36,7 @@ type xmlNode struct {
 	parent        *xmlNode
 	children      []*xmlNode
 	index         int // among the children of parent
+	order         int // in the document
 	instruction   bool
 	declarations  []xmlAttr // of namespaces
 }
@@ -150,7 +151,7 @@ func (p *xmlParser) add(n *xmlNode) error {
 	if p.nodes++; p.nodes > maxXMLNodes {
 		return fmt.Errorf("it has more than %d elements, attributes and texts, which is too many to work on", maxXMLNodes)
 	}
-	n.parent, n.index = p.at, len(p.at.children)
+	n.parent, n.index, n.order = p.at, len(p.at.children), p.nodes
 	p.at.children = append(p.at.children, n)
 	return nil
 }
