@@ -224,7 +224,12 @@ func (f *FS) withMounts(virtual string, entries []Entry) []Entry {
 
 // list returns the entries of an open folder.
 func list(folder *os.Root) ([]Entry, error) {
-	dir, err := folder.Open(".")
+	held, err := folder.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	defer held.Close()
+	dir, err := unrooted(held)
 	if err != nil {
 		return nil, err
 	}

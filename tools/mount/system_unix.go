@@ -3,6 +3,7 @@
 package mount
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"syscall"
@@ -24,4 +25,25 @@ func sameDevice(a, b fs.FileInfo) bool {
 func linked(_ *os.File, info fs.FileInfo) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	return ok && st.Nlink > 1
+}
+
+// unrooted is the same open folder, of no root, which the caller closes, too. A folder that was
+// opened by a root looks at each entry when it lists them; this one takes the types
+// that the file system lists, and looks by its number where there are none.
+func unrooted(dir *os.File) (*os.File, error) {
+	conn, err := dir.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	var same int
+	if cerr := conn.Control(func(fd uintptr) {
+		syscall.ForkLock.RLock()
+		defer syscall.ForkLock.RUnlock()
+		if same, err = syscall.Dup(int(fd)); err == nil {
+			syscall.CloseOnExec(same)
+		}
+	}); cerr != nil || err != nil {
+		return nil, errors.Join(cerr, err)
+	}
+	return os.NewFile(uintptr(same), dir.Name()), nil
 }
