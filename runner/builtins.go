@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"crewhost/config/secret"
 	"crewhost/mcp/gateway"
 	"crewhost/tools/builtin"
 	"crewhost/tools/builtin/database"
@@ -55,7 +56,7 @@ func (h *Host) builtinConfig() builtin.Config {
 func (h *Host) webConfig() web.Config {
 	settings := h.cfg.Settings.Tools.Web
 	cfg := web.Config{
-		Timeout: settings.Timeout, MaxBytes: settings.Bytes,
+		Timeout: settings.Timeout, MaxBytes: settings.Bytes, Mask: h.cfg.Redactor.RedactKnown,
 		Search: web.Search{Provider: settings.Search.Provider, URL: settings.Search.URL},
 		GitHub: web.GitHub{URL: settings.GitHub.URL},
 	}
@@ -85,6 +86,9 @@ func (h *Host) databaseConfig() *database.Config {
 	}
 	for _, c := range settings.Connections {
 		h.cfg.Redactor.Add(c.Source.Secrets()...)
+		for _, password := range database.Secrets(c.Source.Reveal()) { // which a driver may name alone
+			h.cfg.Redactor.Add(secret.New(password))
+		}
 		cfg.Connections = append(cfg.Connections, database.Connection{
 			Name: c.Name, Provider: c.Provider, Write: c.Write,
 			Source: func() (string, error) { return c.Source.Reveal(), nil },

@@ -30,6 +30,7 @@ type answer struct {
 	moved  bool     // whether there were any
 	body   []byte   // unpacked
 	more   bool     // whether there is more of it than may be read
+	mask   func(string) string
 }
 
 // good reports whether the request was granted.
@@ -57,7 +58,7 @@ func (c Config) exchange(client *http.Client, req *http.Request, follow bool) (a
 		return answer{}, c.unanswered(req, err)
 	}
 	defer resp.Body.Close()
-	a := answer{status: resp.StatusCode, header: resp.Header, url: resp.Request.URL, moved: resp.Request.Response != nil}
+	a := answer{status: resp.StatusCode, header: resp.Header, url: resp.Request.URL, moved: resp.Request.Response != nil, mask: c.Mask}
 	a.body, err = io.ReadAll(io.LimitReader(resp.Body, c.MaxBytes+1))
 	if err == nil {
 		err = req.Context().Err() // a server that sees the client leave may end its answer as if it were whole

@@ -80,7 +80,7 @@ func gitHub(cfg Config) native.Tool {
 			if err != nil {
 				return failed(ctx, "github", err)
 			}
-			piece, cut := part(strings.TrimSpace(clean(text)), h.offset, h.length, fmt.Sprintf("To go on, give offset %d.", h.offset+h.length))
+			piece, cut := part(strings.TrimSpace(cfg.Mask(clean(text))), h.offset, h.length, fmt.Sprintf("To go on, give offset %d.", h.offset+h.length))
 			for _, note := range []string{cut, h.more} {
 				if note != "" {
 					piece = strings.TrimRight(piece, "\n") + "\n" + note

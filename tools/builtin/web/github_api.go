@@ -50,7 +50,7 @@ func (h *hub) refusal(a answer) string {
 		Message string
 		Errors  []struct{ Message, Field, Code string }
 	}
-	_ = decode(a.body, &doc)
+	_ = decode([]byte(a.mask(string(a.body))), &doc)
 	complaint := doc.Message
 	for _, e := range doc.Errors {
 		if e.Message != "" {

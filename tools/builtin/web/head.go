@@ -20,7 +20,7 @@ func (a answer) head() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "HTTP %d %s", a.status, http.StatusText(a.status))
 	if a.moved {
-		b.WriteString(", after a redirect to " + shown(a.url))
+		b.WriteString(", after a redirect to " + a.mask(shown(a.url)))
 	}
 	names := make([]string, 0, len(a.header))
 	for name := range a.header {
@@ -30,7 +30,7 @@ func (a answer) head() string {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		fmt.Fprintf(&b, "\n%s: %s", name, line(strings.Join(a.header[name], ", "), maxHeader))
+		fmt.Fprintf(&b, "\n%s: %s", name, line(a.mask(strings.Join(a.header[name], ", ")), maxHeader))
 	}
 	return tools.Truncate(strings.TrimSpace(b.String()), maxHead) + "\n"
 }

@@ -52,7 +52,7 @@ const httpAPISchema = `{
     },
     "save_to": {
       "type": "string",
-      "description": "Path of a file in a mounted folder, such as /output/report.pdf, that gets the body of a successful answer byte for byte, in place of the result. For what is no text, and what is large."
+      "description": "Path of a file in a mounted folder, such as /output/report.pdf, that gets the body of a successful answer byte for byte, in place of the result. For what is no text, and what is large. A body that repeats a credential of the operator's is not saved."
     },
     "max_length": {
       "type": "integer", "minimum": 1, "maximum": 30000, "default": 20000,
@@ -276,6 +276,9 @@ func (c Config) save(ctx context.Context, r apiRequest, a answer) (tools.Result,
 	if a.more {
 		return native.Failuref("%s was not written: the body is longer than %d bytes, the limit that tools.web.bytes of the settings sets.\n%s", r.saveTo, c.MaxBytes, a.head()), nil
 	}
+	if a.confides() {
+		return native.Failuref("The request was answered, and the body was not written to %s: it repeats a credential of the operator's. Without save_to, it is returned, and the credential is masked.\n%s", r.saveTo, a.head()), nil
+	}
 	if ctx.Err() != nil {
 		return tools.Result{}, native.Ended(ctx, "http_api")
 	}
@@ -291,6 +294,12 @@ func (c Config) save(ctx context.Context, r apiRequest, a answer) (tools.Result,
 		return tools.Failure(err.Error()), nil
 	}
 	return tools.Text(fmt.Sprintf("%s\nThe body is in %s: %s, %s.", a.head(), info.Path, kindOf(a), native.Plural(len(a.body), "byte", "bytes"))), nil
+}
+
+// confides reports whether the body has a secret of the operator's in it.
+func (a answer) confides() bool {
+	text, _ := a.decoded()
+	return a.mask(text) != text || a.mask(string(a.body)) != string(a.body)
 }
 
 // kindOf is the media type of the body in words.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/andybalholm/cascadia"
 	"golang.org/x/net/html"
@@ -13,8 +15,8 @@ import (
 )
 
 const (
-	maxSelector = 500         // characters
-	maxMatch    = 200_000_000 // steps that it may take to match one element at worst
+	maxSelector = 500        // characters
+	maxMatch    = 20_000_000 // steps that it may take to match one element at worst, when nothing ends it
 )
 
 // selected are the first elements that a CSS selector matches, and how many more there
@@ -24,12 +26,15 @@ func (p *page) selected(ctx context.Context, selector string, most int) (found [
 	if err != nil {
 		return nil, 0, fmt.Errorf("the selector is no CSS selector that is known: %s; write one such as \"article h2 a\", \"#main > p\" or \"a[href^='/docs']\"", native.Shorten(err.Error()))
 	}
-	if s := p.shape(); s.effort(selector) > maxMatch {
+	bare := bared(selector)
+	switch {
+	case strings.Contains(bare, "#=") || strings.Contains(bare, ":matches"):
+		return nil, 0, errors.New("the selector has a regular expression in it, which CSS has not; write one such as \"a[href^='/docs']\" or \"p:contains('word')\"")
+	case p.shape().effort(bare) > maxMatch:
 		return nil, 0, errors.New("the selector is too intricate for this page; write a shorter one, such as a class or an id alone")
 	}
-	n := 0
 	for c := range p.root.Descendants() {
-		if n++; n%256 == 0 && ctx.Err() != nil {
+		if ctx.Err() != nil {
 			return nil, 0, ctx.Err()
 		}
 		if c.Type != html.ElementNode || !group.Match(c) {
@@ -64,28 +69,66 @@ func (p *page) shape() shape {
 	return s
 }
 
-// effort is how many steps it may take to match one element of such a tree: a matcher
-// tries each ancestor for a space, each sibling for a tilde, and all that is below for
-// what looks there.
+// bared is a selector as the matcher understands it, in lower case: without comments and
+// what is quoted, and with its escapes resolved. A letter that means something to CSS
+// stands for nothing where it is escaped.
+func bared(selector string) string {
+	var b strings.Builder
+	quote := byte(0)
+	for i := 0; i < len(selector); i++ {
+		c := selector[i]
+		switch {
+		case c == '\\':
+			end := i + 1
+			for end < len(selector) && end < i+7 && strings.IndexByte("0123456789abcdefABCDEF", selector[end]) >= 0 {
+				end++
+			}
+			letter := byte('x')
+			if code, err := strconv.ParseUint(selector[i+1:end], 16, 32); err == nil {
+				if code == '-' || code < 0x80 && unicode.IsLetter(rune(code)) {
+					letter = byte(code)
+				}
+				if end < len(selector) && strings.IndexByte(" \t\n\r\f", selector[end]) >= 0 {
+					end++ // which ends the number
+				}
+				i = end - 1
+			} else if i++; i < len(selector) && selector[i]|0x20 >= 'a' && selector[i]|0x20 <= 'z' {
+				letter = selector[i]
+			}
+			if quote == 0 {
+				b.WriteByte(letter)
+			}
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '"' || c == '\'':
+			quote = c
+			b.WriteByte('x')
+		case strings.HasPrefix(selector[i:], "/*"):
+			if end := strings.Index(selector[i+2:], "*/"); end >= 0 {
+				i += 2 + end + 1
+			}
+			b.WriteByte(' ')
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return strings.ToLower(b.String())
+}
+
+// effort is how many steps it may take to match one element of such a tree, for a bare
+// selector: a matcher tries each ancestor for a space, each sibling for a tilde, and all
+// that is below for what looks there.
 func (s shape) effort(selector string) float64 {
 	steps, ancestors := 1.0, 0.0
-	quote := rune(0)
 	var before rune // the last character that is no space
 	spaces := false
 	for _, r := range selector {
-		if quote != 0 {
-			if r == quote {
-				quote = 0
-			}
-			before = r
-			continue
-		}
 		switch r {
 		case ' ', '\t', '\n', '\r', '\f':
 			spaces = true
 			continue
-		case '"', '\'':
-			quote = r
 		case '~':
 			steps *= float64(s.siblings + 1)
 		}
@@ -95,14 +138,13 @@ func (s shape) effort(selector string) float64 {
 		}
 		spaces, before = false, r
 	}
-	lower := strings.ToLower(selector)
-	for _, word := range []string{":nth-", ":first-", ":last-", ":only-"} {
-		for range strings.Count(lower, word) {
+	for _, word := range []string{":nth-", ":first-", ":last-", ":only-", ":empty"} {
+		for range strings.Count(selector, word) {
 			steps *= float64(s.siblings + 1)
 		}
 	}
-	for _, word := range []string{":has", ":contains", ":matches"} {
-		for range strings.Count(lower, word) {
+	for _, word := range []string{":has", ":contains"} {
+		for range strings.Count(selector, word) {
 			steps *= float64(s.nodes + 1)
 		}
 	}

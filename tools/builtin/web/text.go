@@ -24,6 +24,11 @@ const (
 // text is the body as text, by the charset that the server names, by a byte order mark,
 // or else by what the bytes look like. It is not ok where they are no text.
 func (a answer) text() (text string, ok bool) {
+	text, ok = a.decoded()
+	return a.mask(text), ok
+}
+
+func (a answer) decoded() (text string, ok bool) {
 	_, params, _ := mime.ParseMediaType(a.header.Get("Content-Type"))
 	if a.header.Get("Content-Encoding") != "" {
 		return "", false // packed in a way that was not asked for

@@ -21,6 +21,10 @@ type Config struct {
 	// Client carries the requests of http_api and web_scrape. Nil: they say that nothing
 	// can be reached.
 	Client *http.Client
+	// Mask takes the secrets of the operator's out of what a server says back. That is
+	// done before anything is cut, or a model would get one in pieces, and to what is
+	// kept in a file. Nil: there are none.
+	Mask func(string) string
 	// FS is where bodies are kept that are asked for as files; nil holds no mount.
 	FS *mount.FS
 	// Timeout bounds a call; zero is half a minute. MaxBytes bounds what is read of one
@@ -53,6 +57,9 @@ func Tools(cfg Config) []native.Tool {
 	}
 	if cfg.MaxBytes <= 0 {
 		cfg.MaxBytes = 8 << 20
+	}
+	if cfg.Mask == nil {
+		cfg.Mask = func(s string) string { return s }
 	}
 	return []native.Tool{httpAPI(cfg), webScrape(cfg), webSearch(cfg), gitHub(cfg)}
 }

@@ -115,7 +115,7 @@ func (s scrape) read(ctx context.Context, cfg Config, a answer) (tools.Result, e
 	}
 	isPage := kind == "text/html" || kind == "application/xhtml+xml"
 	if isPage && ok {
-		text = webText(a, text)
+		text = a.mask(webText(a, text))
 	}
 	switch {
 	case !ok && kind == "application/pdf":
@@ -155,7 +155,7 @@ func (s scrape) read(ctx context.Context, cfg Config, a answer) (tools.Result, e
 	if ctx.Err() != nil {
 		return tools.Result{}, native.Ended(ctx, "web_scrape")
 	}
-	content = strings.TrimSpace(clean(content))
+	content = strings.TrimSpace(cfg.Mask(clean(content))) // entities of HTML are resolved now
 	length := s.length
 	if !a.good() {
 		length = min(length, 2_000)

@@ -130,15 +130,16 @@ func (c Config) search(ctx context.Context, engine provider, q inquiry) (tools.R
 	}
 	req.Header.Set("Accept", "application/json")
 	a, err := c.exchange(c.Search.Client, req, false)
+	body := []byte(c.Mask(string(a.body)))
 	switch {
 	case err != nil:
 		return failed(ctx, "web_search", err)
 	case !a.good():
-		return tools.Failure("The search engine " + refusal(a, "tools.web_search.api_key of the settings", engine.complaint(a.body))), nil
+		return tools.Failure("The search engine " + refusal(a, "tools.web_search.api_key of the settings", engine.complaint(body))), nil
 	case a.more:
 		return native.Failuref("The search engine answers with more than %d bytes. Ask for fewer results.", c.MaxBytes), nil
 	}
-	found, err := engine.findings(a.body)
+	found, err := engine.findings(body)
 	if err != nil {
 		return native.Failuref("The search engine %s answers with what is no result: %v.", c.Search.Provider, inner(err)), nil
 	}
