@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"testing"
@@ -48,6 +50,14 @@ var acts = map[string]func(fsys *mount.FS) (string, error){
 	"readdir": func(fsys *mount.FS) (string, error) {
 		entries, err := fsys.ReadDir("/out/d")
 		return fmt.Sprint(entries), err
+	},
+	"walk": func(fsys *mount.FS) (string, error) {
+		var found []string
+		err := fsys.Walk("/out/d", func(path string, _ mount.Entry, _ error) error {
+			found = append(found, path)
+			return nil
+		})
+		return fmt.Sprint(found), err
 	},
 	"dir": func(fsys *mount.FS) (string, error) {
 		dir, err := fsys.Dir("/out/d")
@@ -120,7 +130,7 @@ func swapWorld(t *testing.T, root string) (fsys *mount.FS) {
 	t.Helper()
 	for name, content := range map[string]string{
 		"out/d/f.txt": "mine", "out/private/f.txt": "private", "out/logs/f.txt": "covered",
-		"target/f.txt": "secret", "log/f.txt": "log",
+		"target/f.txt": "secret", "log/f.txt": "log", "target/secret": "", "out/logs/covered": "",
 	} {
 		p := filepath.Join(root, name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(p), 0o755), os.WriteFile(p, []byte(content), 0o644)); err != nil {
@@ -192,6 +202,26 @@ func TestSwaps(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Whatever comes between, each folder and file that was opened is closed.
+func TestNothingStaysOpen(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("what is open is counted on Linux alone")
+	}
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // which closes what is forgotten
+	before := len(must(os.ReadDir("/proc/self/fd")))
+	for act, do := range acts {
+		for _, name := range []string{"folder for a link out", "folder for a file", "folder for a pipe", "file for a hard link", "file for a pipe", "new folder for a link to what is read-only"} {
+			for at := 1; at <= 9; at++ {
+				t.Run(fmt.Sprintf("%s, %s at %d", act, name, at), func(t *testing.T) { swapDuring(t, do, swaps[name], at, at%2 == 0) })
+			}
+		}
+		if after := len(must(os.ReadDir("/proc/self/fd"))); after > before {
+			t.Errorf("%s leaves %d open", act, after-before)
+			before = after
+		}
 	}
 }
 

@@ -27,9 +27,9 @@ func linked(_ *os.File, info fs.FileInfo) bool {
 	return ok && st.Nlink > 1
 }
 
-// unrooted is the same open folder, of no root, which the caller closes, too. A folder that was
-// opened by a root looks at each entry when it lists them; this one takes the types
-// that the file system lists, and looks by its number where there are none.
+// unrooted is the same open folder, of no root, which the caller closes, too. One that
+// a root has opened looks at each entry when it lists them; this one takes the types
+// that the file system lists, and looks by the folder's number where there are none.
 func unrooted(dir *os.File) (*os.File, error) {
 	conn, err := dir.SyscallConn()
 	if err != nil {
