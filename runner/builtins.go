@@ -128,5 +128,26 @@ func (h *Host) searchKey(req *http.Request) error {
 	return nil
 }
 
+// MissingCredentials says in a line each which credentials the settings name for tools
+// and the vault does not have. Where none are named, the vault is not read.
+func (h *Host) MissingCredentials(ctx context.Context) (notes []string) {
+	settings := h.cfg.Settings.Tools.Web
+	miss := func(where, name string) {
+		switch _, known, err := h.gate.vault.Named(ctx, name); {
+		case err != nil:
+			notes = append(notes, fmt.Sprintf("%s names %q, and the vault can't be read: %v", where, name, err))
+		case !known:
+			notes = append(notes, fmt.Sprintf("%s names %q, which the vault does not have; crewhost vault set --name %s URL puts it there", where, name, name))
+		}
+	}
+	for _, c := range settings.Credentials {
+		miss("tools.web.credentials", c.Pattern)
+	}
+	if settings.GitHub.Credential != "" {
+		miss("tools.github.credential", settings.GitHub.Credential)
+	}
+	return notes
+}
+
 // Builtins returns the host's own tools, those that are off among them, by name.
 func (h *Host) Builtins() []builtin.Off { return builtin.All(h.builtinConfig()) }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"crewhost/config"
+	"crewhost/config/secret"
 	"crewhost/config/strict"
 	"crewhost/runner"
 	"crewhost/runner/llm"
@@ -107,5 +108,17 @@ func TestCallObserved(t *testing.T) {
 		if string(came.Outcome) != tt.outcome || (err != nil) != (tt.outcome == "refused") || (came.Answer != nil && came.Answer.Unasked) != (tt.outcome == "denied") {
 			t.Errorf("%s: %+v, %v", tt.tool, came, err)
 		}
+	}
+}
+
+// The password of a database is masked where it stands without its connection string.
+func TestPasswordOfADatabaseIsMasked(t *testing.T) {
+	masked := &secret.Redactor{}
+	open(t, map[string]string{"crewhost.yaml": `
+llm: { provider: echo }
+tools: { database: { enabled: true, connections: { shop: { url: "postgresql://app:hush%21hush@db.example.org/shop" } } } }
+`}, func(c *runner.Config) { c.Redactor = masked })
+	if got := masked.Redact("as hush!hush, or hush%21hush, at db.example.org"); strings.Contains(got, "hush") || !strings.Contains(got, "db.example.org") {
+		t.Errorf("got %q", got)
 	}
 }

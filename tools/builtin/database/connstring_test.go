@@ -47,6 +47,23 @@ func TestConnStrings(t *testing.T) {
 	}
 }
 
+func TestSecrets(t *testing.T) {
+	for source, want := range map[string]string{
+		"postgresql://app:p%3Bw%20d@db.example.org/shop?sslmode=require": "p%3Bw%20d p;w d",
+		"postgres://app:one@a:1,b:2/x?sslpassword=t%77o":                 "one t%77o two",
+		"postgres://app@h/x?password=one":                                "one",
+		"mysql://app:p@ss/w:rd@h/x":                                      "p@ss/w:rd",
+		"host=h user=u password='it''s' sslpassword=key":                 "it's key",
+		"Server=h;Uid=u;Pwd=\"a;b\"":                                     "a;b",
+		"app:p@ss:w/rd@tcp(h:1)/x?charset=utf8":                          "p@ss:w/rd",
+		"app@tcp(h)/x":                                                   "", "/data/shop.db": "", "file:///data/a@b:c.db": "", "": "",
+	} {
+		if got := strings.Join(Secrets(source), " "); got != want {
+			t.Errorf("%s: got %q, want %q", source, got, want)
+		}
+	}
+}
+
 // TestNoEnvironment holds that a string of an agent gets nothing from the environment of
 // the host, and its connection goes where the string says, by the dialer of the host.
 func TestNoEnvironment(t *testing.T) {

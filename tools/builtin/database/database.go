@@ -83,6 +83,12 @@ type session interface {
 	close()
 }
 
+// unsureError is an error of the last step of a change: whether it is kept is not known.
+type unsureError struct{ err error }
+
+func (e *unsureError) Error() string { return e.err.Error() }
+func (e *unsureError) Unwrap() error { return e.err }
+
 // query is a statement that is ready to be run: its placeholders are those of the
 // database, and its arguments in their order.
 type query struct {

@@ -135,6 +135,7 @@ func postgresAttacks(t *testing.T, b nativetest.Bench) {
 		"PREPARE x AS DELETE FROM canary", "EXECUTE x", "DECLARE c CURSOR FOR SELECT 1", "DO $$ BEGIN DELETE FROM canary; END $$", "CALL x()", "LOCK TABLE canary", "LISTEN x", "NOTIFY x", "VACUUM canary",
 		"/* x */ DELETE FROM canary", "-- x\nDELETE FROM canary", "-- x\rDELETE FROM canary", "SELECT 1 FROM canary FOR UPDATE", "MERGE INTO canary USING (SELECT 1) x ON true WHEN MATCHED THEN DELETE",
 		"SELECT lo_export(1, '/tmp/crewhost-canary')", "SELECT pg_read_file('/etc/passwd')", "SELECT U&\"pg\\005fread_file\" ('PG_VERSION') ",
+		"SELECT ('PG_VERSION'::text).pg_read_file", "SELECT (t).c.pg_read_file FROM (SELECT 'PG_VERSION'::text AS c) t", "SELECT ts_stat('SELECT to_tsvector(pg_read_file(''PG_VERSION''))')",
 		"SELECT pg_terminate_backend(1)", "SELECT pg_notify('x', 'y')", "SELECT pg_reload_conf()", "TABLE canary; DELETE FROM canary", "REFRESH MATERIALIZED VIEW x",
 	} {
 		b.WantFailure(queryName, on("read", query))

@@ -150,6 +150,9 @@ func (s *mysqlSession) run(ctx context.Context, q query, into *rows) error {
 		return err
 	}
 	_, err = s.conn.ExecContext(ctx, end)
+	if err != nil && q.write && mysqlNumber(err) == 0 {
+		return &unsureError{err} // it may have been sent, and was not answered
+	}
 	return err
 }
 

@@ -133,13 +133,17 @@ func (s *postgresSession) run(ctx context.Context, q query, into *rows) error {
 	}
 	err := s.ask(ctx, q, into)
 	switch {
-	case s.left || s.conn.IsClosed():
+	case s.left:
 		return err
 	case err != nil:
 		_, _ = s.conn.Exec(ctx, "ROLLBACK").ReadAll() // or the end of the conversation does
 		return err
 	}
 	_, err = s.conn.Exec(ctx, end).ReadAll()
+	var said *pgconn.PgError
+	if err != nil && q.write && !errors.As(err, &said) && !pgconn.SafeToRetry(err) {
+		return &unsureError{err} // it was sent, and not answered
+	}
 	return err
 }
 

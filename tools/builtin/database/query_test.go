@@ -3,11 +3,15 @@ package database
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"go.uber.org/goleak"
+	"golang.org/x/sync/errgroup"
 
 	"crewhost/tools"
 	"crewhost/tools/native"
@@ -227,6 +231,77 @@ func TestWrite(t *testing.T) {
 	b.WantFailure(queryName, nativetest.Args("connection_string", "/out/shop.db", "query", "DELETE FROM orders"), "read only here")
 }
 
+// endsLate is a context that ends when it is asked for the second time.
+type endsLate struct {
+	context.Context
+	asked int
+}
+
+func (c *endsLate) Err() error {
+	if c.asked++; c.asked > 1 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestEndBeforeCommit holds that a change which is not kept any more is no success.
+func TestEndBeforeCommit(t *testing.T) {
+	b := shop(t, Config{})
+	file := filepath.Join(b.Root, "in", "shop.db")
+	s, err := openSQLite(file, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.run(&endsLate{Context: t.Context()}, query{text: "DELETE FROM orders", write: true, whole: true, counts: true}, &rows{most: 1})
+	s.close()
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	b.WantParts(queryName, onShop("SELECT count(*) FROM orders"), "| 3 |")
+}
+
+// TestTogether holds that calls at one time, some of which fail or are stopped, neither
+// see each other nor leave anything.
+func TestTogether(t *testing.T) {
+	b := shop(t, Config{Timeout: time.Minute})
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	tool, _ := b.Reg.Lookup(queryName)
+	var all errgroup.Group
+	for i := range 100 {
+		all.Go(func() error {
+			text, want := fmt.Sprintf("SELECT %d + count(*) FROM orders, customers", i), fmt.Sprintf("| %d |", i+9)
+			switch i % 5 {
+			case 1:
+				text, want = "SELECT * FROM nowhere", "no such table"
+			case 2:
+				text, want = "SELECT json(name) FROM customers", "malformed JSON"
+			case 3: // amid a sort
+				text, want = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 100000000) SELECT i FROM n ORDER BY -i", ""
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if want == "" {
+				stop := time.AfterFunc(20*time.Millisecond, cancel)
+				defer stop.Stop()
+			}
+			res, err := tool.Call(ctx, tools.Call{Arguments: []byte(onShop(text))})
+			if want == "" {
+				if tools.CodeOf(err) != tools.CodeCancelled {
+					return fmt.Errorf("%s: got %v", text, err)
+				}
+				return nil
+			}
+			if err != nil || len(res.Content) != 1 || !strings.Contains(res.Content[0].Text, want) {
+				return fmt.Errorf("%s: got %+v %w", text, res, err)
+			}
+			return nil
+		})
+	}
+	if err := all.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestEffect(t *testing.T) {
 	cfg := Config{Connections: []Connection{{Name: "w", Provider: "sqlite", Write: true}, {Name: "r", Provider: "sqlite"}}}
 	for args, want := range map[string]native.Effect{
@@ -339,6 +414,15 @@ func TestRefused(t *testing.T) {
 		{postgresProvider, "SELECT pg_catalog . pg_read_file /**/ ('/etc/passwd')", "reaches beyond", true},
 		{postgresProvider, "SELECT 1 -- \r, pg_ls_dir('/')", "reaches beyond", true},
 		{postgresProvider, "SELECT * FROM dblink_exec('x', 'y')", "reaches beyond", true},
+		{postgresProvider, "SELECT ('/etc/passwd'::text).pg_read_file", "reaches beyond", true},
+		{postgresProvider, "SELECT ('/etc/passwd'::text) . \"pg_read_file\"", "reaches beyond", false},
+		{postgresProvider, "SELECT (t).c.pg_read_file FROM (SELECT 'x' AS c) t", "reaches beyond", false},
+		{postgresProvider, "SELECT $1.pg_read_file", "reaches beyond", false},
+		{postgresProvider, "SELECT a[1].pg_read_file FROM (SELECT ARRAY['x'] a) t", "reaches beyond", false},
+		{postgresProvider, "SELECT query_to_xml('SELECT 1', true, true, '')", "runs a text as SQL", false},
+		{postgresProvider, "SELECT query_to_xml_and_xmlschema('SELECT 1', true, true, '')", "runs a text as SQL", true},
+		{postgresProvider, "SELECT ts_stat('SELECT 1')", "runs a text as SQL", false},
+		{postgresProvider, "SELECT pg_logical_slot_get_changes('x', NULL, NULL)", "reaches beyond", false},
 		{postgresProvider, "SELECT 1 /* /* */ */; SELECT 2", "several statements", true},
 		{postgresProvider, "INSERT INTO t VALUES (1)", "read only here", false},
 		{postgresProvider, "WITH x AS (SELECT 1) UPDATE t SET a = 1", "read only here", false},
@@ -368,7 +452,7 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", tt.query, got, tt.want)
 		}
 	}
-	for _, query := range []string{"CREATE TEMPORARY TABLE x (y int)", "CREATE OR REPLACE VIEW x AS SELECT 1", "CREATE UNIQUE INDEX a ON b (c)", "DROP MATERIALIZED VIEW x", "TRUNCATE x", "WITH a AS (SELECT 1) INSERT INTO x SELECT * FROM a", "(SELECT 1)", "(WITH a AS (SELECT 1) SELECT * FROM a)"} {
+	for _, query := range []string{"CREATE TEMPORARY TABLE x (y int)", "CREATE OR REPLACE VIEW x AS SELECT 1", "CREATE UNIQUE INDEX a ON b (c)", "DROP MATERIALIZED VIEW x", "TRUNCATE x", "WITH a AS (SELECT 1) INSERT INTO x SELECT * FROM a", "(SELECT 1)", "SELECT pg_read_file, t.dblink FROM public.crosstab t", "(WITH a AS (SELECT 1) SELECT * FROM a)"} {
 		if s, err := readStatement(postgresProvider, query); err != nil || s.refused(true) != "" {
 			t.Errorf("%s is refused: %v %s", query, err, s.refused(true))
 		}

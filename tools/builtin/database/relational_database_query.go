@@ -91,11 +91,14 @@ func ask(ctx context.Context, of target, q query, timeout time.Duration, most in
 		defer s.close()
 		err = s.run(within, q, into)
 	}
+	var unsure *unsureError
 	switch {
 	case err == nil:
 		return tools.Text(into.text(format)), nil
 	case ctx.Err() != nil:
 		return tools.Result{}, native.Ended(ctx, "relational_database_query")
+	case errors.As(err, &unsure):
+		return native.Failuref("The query was run on %s, and the database did not say whether the change is kept. Look before you run it again.", of.name), nil
 	case within.Err() != nil:
 		return native.Failuref("The query was stopped after %v, and nothing of it is kept. Ask for less, with an index or a LIMIT, or give a longer timeout_seconds.", timeout), nil
 	}

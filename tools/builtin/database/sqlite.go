@@ -78,7 +78,10 @@ func (s *sqliteSession) run(ctx context.Context, q query, into *rows) error {
 	}
 	s.lib.authorize(judge)
 	err := s.step(ctx, q, into)
-	if err == nil && q.write && !into.more && ctx.Err() == nil {
+	if err == nil {
+		err = ctx.Err() // or it would look as if what is rolled back were kept
+	}
+	if err == nil && q.write && !into.more {
 		err = s.own("COMMIT")
 	}
 	if sqlite.Xsqlite3_get_autocommit(s.lib.tls, s.lib.db) == 0 {

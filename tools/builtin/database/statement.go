@@ -136,9 +136,10 @@ func (s statement) reachesOut(write bool) string {
 			return "SELECT ... INTO is not run here; leave INTO out"
 		case s.provider == postgresProvider && t.word("U") && i+2 < len(s.tokens) && s.tokens[i+1].is("&") && s.tokens[i+2].kind == quotedToken:
 			return "names in the form U&\"...\" are not taken here; write the name itself"
-		case !called || t.kind != wordToken && t.kind != quotedToken:
-		case slices.Contains(outside(s.provider), name), s.provider == postgresProvider && (strings.HasPrefix(name, "dblink") || strings.HasPrefix(name, "pg_ls_") || strings.HasPrefix(name, "pg_file_")):
-			return fmt.Sprintf("%s() reaches beyond the database and is not called here", native.Shorten(name))
+		case t.kind != wordToken && t.kind != quotedToken:
+		case !called && !s.attribute(i):
+		case slices.Contains(outside(s.provider), name), slices.ContainsFunc(families(s.provider), func(f string) bool { return strings.HasPrefix(name, f) }):
+			return fmt.Sprintf("%s() reaches beyond the database, or runs a text as SQL, and is not called here", native.Shorten(name))
 		}
 	}
 	return ""
@@ -149,14 +150,43 @@ func outside(provider string) []string {
 	switch provider {
 	case postgresProvider:
 		return []string{
-			"lo_import", "lo_export", "pg_read_file", "pg_read_binary_file", "pg_stat_file", "pg_current_logfile",
+			"lo_import", "lo_export", "pg_stat_file", "pg_current_logfile",
 			"pg_terminate_backend", "pg_cancel_backend", "pg_reload_conf", "pg_rotate_logfile", "pg_promote",
-			"pg_switch_wal", "pg_create_restore_point", "pg_logical_emit_message", "pg_notify",
+			"pg_switch_wal", "pg_notify", "pg_hba_file_rules", "pg_show_all_file_settings",
+			"ts_stat", "ts_rewrite", "xpath_table",
 		}
 	case mysqlProvider:
 		return []string{"load_file", "sys_exec", "sys_eval", "sys_get", "sys_set"}
 	}
 	return []string{"load_extension", "readfile", "writefile", "edit", "fts3_tokenizer"}
+}
+
+// families are the beginnings of the names of such functions of PostgreSQL: of those of
+// files, other servers and replication, which no rollback takes back, and of those that
+// run a text as SQL, in which any name could stand.
+func families(provider string) []string {
+	if provider != postgresProvider {
+		return nil
+	}
+	return []string{
+		"dblink", "pg_read_", "pg_ls_", "pg_file_", "pg_log", "pg_create_", "pg_copy_", "pg_drop_replication", "pg_replication_", "pg_wal_replay",
+		"pg_backup_", "pg_start_backup", "pg_stop_backup", "pg_stat_reset",
+		"query_to_xml", "cursor_to_xml", "table_to_xml", "schema_to_xml", "database_to_xml", "crosstab", "connectby",
+	}
+}
+
+// attribute reports whether the name at i is a function that PostgreSQL calls as if it
+// were a part of a value: ('x').f, $1.f, a[1].f and (t).x.f.
+func (s statement) attribute(i int) bool {
+	if s.provider != postgresProvider {
+		return false
+	}
+	for ; i >= 2 && s.tokens[i-1].is("."); i -= 2 {
+		if of := s.tokens[i-2]; of.is(")") || of.is("]") || of.kind == markToken {
+			return true
+		}
+	}
+	return false
 }
 
 // changes reports whether the statement is, or has in it, one that changes rows.
