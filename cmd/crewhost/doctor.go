@@ -131,6 +131,9 @@ func (d *diagnosis) examine(ctx *cli.Context, c *console, anchor string) error {
 	for _, w := range host.MountNotes() {
 		d.add("mounts", doubt, "%s", strings.TrimPrefix(w, "mounts: "))
 	}
+	for _, w := range host.MissingCredentials(ctx.Context) {
+		d.add("vault", doubt, "%s", w)
+	}
 	for _, m := range host.Mounts() {
 		d.add("mount "+m.Virtual, fine, "%s", m.Rights)
 	}
