@@ -65,7 +65,7 @@ const csvReaderSchema = `{
       "description": "Encoding of the file, such as windows-1252 or utf-16le. Default: what its bytes say."
     },
     "max_chars": {
-      "type": "integer", "minimum": 100, "maximum": 200000, "default": 8000,
+      "type": "integer", "minimum": 100, "maximum": 30000, "default": 8000,
       "description": "The most characters to return: as many whole rows as they hold."
     }
   },
@@ -255,7 +255,7 @@ func (c *csvCall) read(s *csvScanner) (string, error) {
 
 // name names the columns after the first row. A name that is there already gets a number.
 func (c *csvCall) name(first [][]byte) {
-	taken := map[string]bool{}
+	taken, next := map[string]bool{}, map[string]int{} // next is the number to try for a name
 	var twice []string
 	for i, field := range first {
 		name := fmt.Sprintf("column_%d", i+1)
@@ -266,8 +266,9 @@ func (c *csvCall) name(first [][]byte) {
 			twice = append(twice, name)
 		}
 		base := name
-		for n := 2; taken[name]; n++ {
+		for n := max(next[base], 2); taken[name]; n++ {
 			name = fmt.Sprintf("%s_%d", base, n)
+			next[base] = n + 1
 		}
 		taken[name] = true
 		c.names = append(c.names, name)

@@ -71,7 +71,7 @@ func TestDOCXReaderNumbersLists(t *testing.T) {
 }
 
 func TestDOCXReaderSurvives(t *testing.T) {
-	b := newBench(t)
+	b := bounds(t)
 	for name, tt := range map[string]struct{ file, want string }{
 		"nested":       {text(strings.Repeat("<w:tbl><w:tr><w:tc>", 10_000)), "nested too deep"},
 		"boxes":        {text(strings.Repeat("<w:p><w:r><w:txbxContent>", 10_000)), "nested too deep"},

@@ -43,7 +43,7 @@ const emailParserSchema = `{
       "description": "The first character of the text to return, to go on with a long one."
     },
     "max_chars": {
-      "type": "integer", "minimum": 1, "maximum": 200000, "default": 8000,
+      "type": "integer", "minimum": 1, "maximum": 30000, "default": 8000,
       "description": "The most characters of the text to return."
     },
     "all_headers": {

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"crewhost/tools/native"
 	"crewhost/tools/native/nativetest"
@@ -142,8 +141,7 @@ func TestEmailThatIsDamaged(t *testing.T) {
 }
 
 func TestEmailIsBounded(t *testing.T) {
-	b := newBench(t)
-	start := time.Now()
+	b := bounds(t)
 	var m bytes.Buffer
 	m.WriteString("Subject: x\nContent-Type: multipart/mixed; boundary=bb\n\n")
 	for range 10_000 {
@@ -175,9 +173,6 @@ func TestEmailIsBounded(t *testing.T) {
 	if entries, err := os.ReadDir(filepath.Join(b.Root, "out")); err != nil || len(entries) > 0 {
 		t.Errorf("%v %v is left behind", entries, err)
 	}
-	if d := time.Since(start); d > 3*time.Minute {
-		t.Errorf("it took %s", d)
-	}
 }
 
 func FuzzEmail(f *testing.F) {
@@ -202,7 +197,7 @@ func FuzzEmail(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(res.Content) != 1 || len([]rune(res.Content[0].Text)) > 200_000 {
+		if len(res.Content) != 1 || len([]rune(res.Content[0].Text)) > native.MaxResult {
 			t.Errorf("got %.300v", res)
 		}
 	})

@@ -3,7 +3,6 @@ package documents_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"crewhost/tools/native/nativetest"
 )
@@ -76,18 +75,14 @@ func TestJSONToolRefuses(t *testing.T) {
 
 // TestJSONQueryIsBounded holds queries whose answers grow without bound.
 func TestJSONQueryIsBounded(t *testing.T) {
-	b := newBench(t)
+	b := bounds(t)
 	deep := strings.Repeat("[", 100) + strings.Repeat("]", 100)
 	wide := "[" + strings.Repeat("[[[[]]]],", 20_000) + "0]"
-	start := time.Now()
 	for doc, query := range map[string]string{
 		deep: "$" + strings.Repeat("[0,0]", 60),
 		wide: "$..*..*..*",
 	} {
 		b.WantFailure("json_tool", nativetest.Args("input", doc, "operation", "query", "query", query), "more than 20000 parts")
-	}
-	if d := time.Since(start); d > 30*time.Second {
-		t.Errorf("refusing took %s", d)
 	}
 	got, failed := b.Call("json_tool", nativetest.Args("input", wide, "operation", "parse"))
 	if n := len([]rune(got)); failed || n > 8100 || !strings.Contains(got, "go on with offset 8001]") {

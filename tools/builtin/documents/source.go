@@ -13,7 +13,7 @@ import (
 // Bounds of what one call returns, in characters.
 const (
 	defaultChars = 8_000
-	maxChars     = 200_000
+	maxChars     = 30_000 // what a model gets of any result is native.MaxResult
 )
 
 // readFile reads a file of at most limit bytes, and stops when ctx ends.

@@ -151,13 +151,8 @@ func (t *sheetText) read(p *officePackage, name string) (string, error) {
 
 // take takes a row, as long as there is room.
 func (t *sheetText) take(number int, cells []cell) error {
-	switch {
-	case t.header && t.nameRow == 0:
-		t.names, t.nameRow = cells, number
-		t.length += width(cells)
-		t.right = max(t.right, cells[len(cells)-1].column)
-		return nil
-	case number < t.offset || t.next != 0:
+	heads := t.header && t.nameRow == 0
+	if !heads && (number < t.offset || t.next != 0) {
 		return nil
 	}
 	for i, c := range cells {
@@ -169,6 +164,12 @@ func (t *sheetText) take(number int, cells []cell) error {
 		}
 	}
 	size := width(cells)
+	if heads {
+		t.names, t.nameRow = cells, number
+		t.length += size
+		t.right = max(t.right, cells[len(cells)-1].column)
+		return nil
+	}
 	if len(t.rows) == t.most || len(t.rows) > 0 && t.length+size > maxLength {
 		t.next = number
 		if t.about {

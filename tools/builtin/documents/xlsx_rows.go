@@ -20,6 +20,8 @@ type sheetReader struct {
 	area cellRange
 	rows func(row int, cells []cell) error // errDone ends it
 
+	shared map[string]sharedFormula // by their numbers
+
 	merged []string // ranges of merged cells, those that are named
 	merges int      // how many there are
 	last   int      // the last row that has something in it
@@ -65,7 +67,7 @@ func (s *sheetReader) read(part string) error {
 				if column > maxColumn {
 					return errors.New("a row has more columns than a sheet can have")
 				}
-				c, err := s.cell(x, t)
+				c, err := s.cell(x, t, column, row)
 				if err != nil {
 					return err
 				}
@@ -75,7 +77,6 @@ func (s *sheetReader) read(part string) error {
 				s.last, s.width = max(s.last, row), max(s.width, column)
 				c.text, c.formula = shorten(c.text), shorten(c.formula)
 				if a := s.area; row >= a.top && row <= a.bottom && column >= a.left && column <= a.right {
-					c.column = column
 					if n := len(cells); n > 0 && cells[n-1].column >= column {
 						return errors.New("the cells of a row are out of order")
 					}
@@ -97,9 +98,9 @@ func (s *sheetReader) read(part string) error {
 	})
 }
 
-// cell reads a cell that was begun.
-func (s *sheetReader) cell(x *xmlReader, start xml.StartElement) (cell, error) {
-	var c cell
+// cell reads the cell that was begun, whose place is given.
+func (s *sheetReader) cell(x *xmlReader, start xml.StartElement, column, row int) (cell, error) {
+	c := cell{column: column}
 	var value string
 	for level := x.level; x.level >= level; {
 		token, err := x.next()
@@ -116,9 +117,9 @@ func (s *sheetReader) cell(x *xmlReader, start xml.StartElement) (cell, error) {
 		case "is":
 			value, err = richText(x)
 		case "f":
-			if c.formula, err = x.text(maxCell); c.formula == "" {
-				c.formula = "(the formula that is shared with other cells)"
-			}
+			var text string
+			text, err = x.text(maxCell)
+			c.formula = s.formula(e, text, column, row)
 		}
 		if err != nil {
 			return c, err
@@ -126,6 +127,9 @@ func (s *sheetReader) cell(x *xmlReader, start xml.StartElement) (cell, error) {
 	}
 	switch attribute(start, "t") {
 	case "s":
+		if value == "" { // some programs write empty cells so
+			break
+		}
 		i, err := strconv.Atoi(strings.TrimSpace(value))
 		text, ok := s.book.strings.at(i)
 		if err != nil || !ok {

@@ -85,7 +85,7 @@ func TestXLSXReaderCells(t *testing.T) {
 		`<si><r><t>rich </t></r><r><rPr><b/></rPr><t>text</t></r><rPh><t>no</t></rPh></si><si><t>a_x000D_&#10;b &amp; "c"</t></si>`, ""))
 	b.WantText("xlsx_reader", nativetest.Args("path", "/in/a.xlsx", "has_header_row", false),
 		"row,A,B,C,D,E\n1,rich text,\"a\nb & \"\"c\"\"\",,,inline\n3,,text,TRUE,#REF!,2026-11-30\n4,2,4\n[sheet \"S\"; rows 1 to 4, which is the end]")
-	b.WantParts("xlsx_reader", nativetest.Args("path", "/in/a.xlsx", "has_header_row", false, "formulas", true), "3,,=A1,", "\n4,=B1*2,=(the formula that is shared with other cells)\n")
+	b.WantParts("xlsx_reader", nativetest.Args("path", "/in/a.xlsx", "has_header_row", false, "formulas", true), "3,,=A1,", "\n4,=B1*2,=C1*2\n")
 
 	// Long texts are cut, and a result has a bound.
 	long := strings.Repeat("x", 5000)
@@ -96,8 +96,31 @@ func TestXLSXReaderCells(t *testing.T) {
 	}
 }
 
-func TestXLSXReaderSurvives(t *testing.T) {
+func TestXLSXReaderMovesSharedFormulas(t *testing.T) {
 	b := newBench(t)
+	for formula, want := range map[string]string{ // from B2 to C4
+		"A1+1": "B3+1", "$A1*A$1*$A$1": "$A3*B$1*$A$1", "SUM(A1:B2)": "SUM(B3:C4)", "'A1 x'!B2&amp;\"A1\"": "'A1 x'!C4&amp;\"A1\"", "A1!B2": "A1!C4",
+		"LOG10(B2)": "LOG10(C4)", "Rate1x*2": "Rate1x*2", "Table1[A1]": "Table1[A1]", "a1%": "B3%", "[1]S!A1": "[1]S!B3", "1.5E+3": "1.5E+3", "XFD1": "#REF!", "TRUE": "TRUE", "A:$A+1:$1": "B:$A+3:$1", "A+1": "A+1",
+	} {
+		b.Put("in/a.xlsx", workbook(`<row r="1"><c r="A1"><f>1</f><v>1</v></c></row><row r="2"><c r="B2"><f t="shared" si="3">`+formula+`</f><v>1</v></c></row>`+
+			`<row r="4"><c r="A4"><f t="shared" si="9"/><v>1</v></c><c r="C4"><f t="shared" si="3"/><v>1</v></c></row>`, "", ""))
+		got, _ := b.Call("xlsx_reader", nativetest.Args("path", "/in/a.xlsx", "range", "C4", "has_header_row", false, "formulas", true))
+		want = strings.ReplaceAll(want, "&amp;", "&")
+		if !strings.Contains(strings.ReplaceAll(got, `""`, `"`), "="+want+"\n") && !strings.Contains(strings.ReplaceAll(got, `""`, `"`), "="+want+"\"\n") {
+			t.Errorf("%s: got %q, want %s", formula, got, want)
+		}
+	}
+	b.WantParts("xlsx_reader", nativetest.Args("path", "/in/a.xlsx", "formulas", true), "row,=1\n", "4,=(a formula that is not stored in this cell),,")
+}
+
+func TestXLSXReaderTakesEmptyTexts(t *testing.T) {
+	b := newBench(t)
+	b.Put("in/a.xlsx", workbook(`<row><c t="s"/><c t="s"><v></v></c><c t="inlineStr"/><c><v>1</v></c></row>`, "", ""))
+	b.WantParts("xlsx_reader", nativetest.Args("path", "/in/a.xlsx", "has_header_row", false), "1,,,,1\n")
+}
+
+func TestXLSXReaderSurvives(t *testing.T) {
+	b := bounds(t)
 	row := func(cells string) string { return "<row>" + cells + "</row>" }
 	for name, tt := range map[string]struct{ file, want string }{
 		"a text without end":      {workbook(row("<c><v>"+strings.Repeat(" ", 6<<20)), "", ""), "too large"},
@@ -182,7 +205,11 @@ func zipped(parts ...string) string {
 	var b bytes.Buffer
 	w := zip.NewWriter(&b)
 	for i := 0; i < len(parts); i += 2 {
-		f, err := w.Create(parts[i])
+		method := zip.Deflate
+		if parts[i+1] == "" {
+			method = zip.Store // a compressor is half a megabyte
+		}
+		f, err := w.CreateHeader(&zip.FileHeader{Name: parts[i], Method: method})
 		if err == nil {
 			_, err = f.Write([]byte(parts[i+1]))
 		}

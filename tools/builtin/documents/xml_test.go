@@ -190,11 +190,10 @@ func TestXMLRefuses(t *testing.T) {
 // TestXMLIsBounded holds documents and queries that take for ever where nothing stops
 // them. Nothing is left running.
 func TestXMLIsBounded(t *testing.T) {
-	b := newBench(t)
+	b := bounds(t)
 	wide := "<a>" + strings.Repeat("<b>1</b>", 100_000) + "</a>"
 	deep := strings.Repeat("<a>", 250) + strings.Repeat("<b/>", 2000) + strings.Repeat("</a>", 250)
 	before := runtime.NumGoroutine()
-	start := time.Now()
 	for _, tt := range [][2]string{
 		{wide, "//b[count(//b[count(//b)>1])>1]"},
 		{deep, strings.Repeat("//*/ancestor::*", 20) + "[//*]"},
@@ -202,14 +201,10 @@ func TestXMLIsBounded(t *testing.T) {
 	} {
 		b.WantFailure("xml_parser", nativetest.Args("input", tt[0], "xpath", tt[1]), "make it more specific")
 	}
-	if d := time.Since(start); d > 5*time.Minute {
-		t.Errorf("refusing took %s", d)
-	}
 	if n := runtime.NumGoroutine(); n > before {
 		t.Errorf("%d goroutines, %d before", n, before)
 	}
 	// Many sections of one text, and many namespaces, are not copied over and over.
-	start = time.Now()
 	b.WantParts("xml_parser", nativetest.Args("input", "<a>"+strings.Repeat("<![CDATA[x]]>", 300_000)+"</a>", "xpath", "string-length(/a)"), "300000")
 	var spaces strings.Builder
 	for i := range 900 {
@@ -217,9 +212,6 @@ func TestXMLIsBounded(t *testing.T) {
 	}
 	b.WantFailure("xml_parser", nativetest.Args("input", "<a"+spaces.String()+">"+strings.Repeat("<b xmlns='v'/>", 100_000)+"</a>"), "more than 500000")
 	b.WantParts("xml_parser", nativetest.Args("input", deep, "operation", "format"), "go on with offset")
-	if d := time.Since(start); d > 3*time.Minute {
-		t.Errorf("reading took %s", d)
-	}
 }
 
 func FuzzXML(f *testing.F) {
