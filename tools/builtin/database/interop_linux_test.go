@@ -3,10 +3,13 @@
 package database
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -109,11 +112,64 @@ view public.names
 	b.WantParts(queryName, on("read", "SELECT count(*) FROM customers WHERE id = 90"), "| 0 |")
 	b.WantFailure(queryName, on("read", "SELECT 1 + $1", "parameters", []any{"x"}), "22P02", "$1::text")
 
+	through, end := cutAtCommit(t, local)
+	defer end()
+	cut := bench(t, Config{Connections: []Connection{{Name: "cut", Provider: "postgresql", Write: true, Source: fixed(fmt.Sprintf("postgresql://super:s3cret-P%%C3%%A4ssword@%s/postgres?sslmode=disable", through))}}})
+	cut.WantFailure(queryName, on("cut", "INSERT INTO customers (name) VALUES ('cut')"), "did not say whether the change is kept")
+	cut.WantFailure(queryName, on("cut", "INSERT INTO customers (name) VALUES (NULL)"), "23502", "Nothing is changed.")
+	b.WantText(queryName, on("write", "CREATE TABLE late (id int REFERENCES customers DEFERRABLE INITIALLY DEFERRED)"), "Done.")
+	b.WantFailure(queryName, on("write", "INSERT INTO late VALUES (99)"), "23503", "Nothing is changed.") // it is the COMMIT that fails
+
 	postgresAttacks(t, b)
 	bounds(t, b, "SELECT pg_sleep(60)", "SELECT count(*) FROM generate_series(1, 100000000000)",
 		"SELECT generate_series(1, 1000000000)", "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT * FROM n", "SELECT repeat(repeat('x', 1000000), 100)")
 	// What nobody waits for is over at the server, too.
 	b.WantParts(queryName, on("read", "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'crewhost' AND state = 'active' AND pid <> pg_backend_pid()"), "| 0 |")
+}
+
+// cutAtCommit is a way to a server that breaks off when a COMMIT has gone through it.
+func cutAtCommit(t *testing.T, address string) (through string, end func()) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() {
+				defer client.Close()
+				server, err := net.Dial("tcp", address)
+				if err != nil {
+					return
+				}
+				defer server.Close()
+				all.Go(func() { _, _ = io.Copy(client, server); _ = client.Close() })
+				buf := make([]byte, 64<<10)
+				for {
+					n, err := client.Read(buf)
+					if err != nil {
+						return
+					}
+					commits := bytes.Contains(buf[:n], []byte("COMMIT"))
+					if commits {
+						_ = client.Close() // before the answer can come
+					}
+					if _, err := server.Write(buf[:n]); err != nil || commits {
+						return
+					}
+				}
+			})
+		}
+	})
+	return l.Addr().String(), func() {
+		_ = l.Close()
+		all.Wait()
+	}
 }
 
 // postgresAttacks are ways to change something through a connection that may not.
@@ -190,7 +246,7 @@ func TestInteropMariaDB(t *testing.T) {
 		{Name: "read", Provider: "mysql", Source: fixed(s.root[:strings.LastIndex(s.root, "/")] + "/shop")}, // root may write files
 		{Name: "write", Provider: "mysql", Write: true, Source: fixed(url("app"))},
 		{Name: "ado", Provider: "mysql", Source: fixed(fmt.Sprintf("Server=127.0.0.1;Port=%d;Database=shop;Uid=app;Pwd=s3cret", s.port))},
-		{Name: "dsn", Provider: "mysql", Source: fixed("app:s3cret@tcp(" + local + ")/shop?multiStatements=true&allowAllFiles=true")},
+		{Name: "dsn", Provider: "mysql", Source: fixed("app:s3cret@tcp(" + local + ")/shop?multiStatements=true&allowAllFiles=true&charset=gbk")},
 		{Name: "login", Provider: "mysql", Source: fixed(strings.Replace(url("app"), "s3cret", "wr0ng", 1))},
 		{Name: "nothing", Provider: "mysql", Source: fixed(url("app") + "-s3cret")},
 		{Name: "poor", Provider: "mysql", Source: fixed("poor:s3cret@tcp(" + local + ")/")},
@@ -208,6 +264,8 @@ func TestInteropMariaDB(t *testing.T) {
 	const row = "| 1 | 12345678901234567890.0123456789 | 2026-01-02 03:04:05.500 | 2024-02-29 | 0x00ff | 1 | 18446744073709551615 | '' | 0.1 |"
 	b.WantParts(queryName, on("read", "SELECT * FROM kinds"), row)
 	b.WantParts(queryName, on("read", "SELECT * FROM kinds WHERE id = ?", "parameters", []any{1}), row) // of the binary protocol
+	// In GBK, a backslash would end a letter here, and the quote behind it the text.
+	b.WantParts(queryName, on("dsn", "SELECT 'ſ\\' AS a, ' = 5 -- x'", "format", "csv"), "\n0\n")
 	for _, name := range []string{"ado", "dsn"} {
 		b.WantParts(queryName, on(name, "SELECT count(*) FROM customers"), "| 3 |")
 	}
@@ -252,6 +310,12 @@ view names
 	b.WantFailure(queryName, on("read", "SELECT nam FROM customers"), "error 1054", `did you mean "name"?`)
 	b.WantFailure(queryName, on("write", "INSERT INTO customers (id, name) VALUES (90, 'y'), (1, 'z')"), "error 1062", "Nothing is changed.")
 	b.WantParts(queryName, on("read", "SELECT count(*) FROM customers WHERE id = 90"), "| 0 |")
+
+	through, end := cutAtCommit(t, local)
+	defer end()
+	cut := bench(t, Config{Connections: []Connection{{Name: "cut", Provider: "mysql", Write: true, Source: fixed("mysql://app:s3cret@" + through + "/shop")}}})
+	cut.WantFailure(queryName, on("cut", "INSERT INTO customers (name) VALUES ('cut')"), "did not say whether the change is kept")
+	cut.WantFailure(queryName, on("cut", "INSERT INTO customers (name) VALUES (NULL)"), "error 1048", "Nothing is changed.")
 
 	mysqlAttacks(t, b, s)
 	bounds(t, b, "SELECT sleep(60)", "SELECT count(*) FROM information_schema.columns a, information_schema.columns b, information_schema.columns c",

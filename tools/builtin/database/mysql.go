@@ -112,17 +112,16 @@ func (s *mysqlSession) connect(ctx context.Context) error {
 	if err := s.conn.QueryRowContext(ctx, "SELECT CONNECTION_ID(), VERSION()").Scan(&s.id, &version); err != nil {
 		return err
 	}
-	// The statement was read with backslashes in texts, so the server must read it so.
-	own := []string{"SET SESSION sql_mode = 'STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'"}
+	// The statement was read as UTF-8 with backslashes in texts, so the server must read it so.
+	own := "SET SESSION sql_mode = 'STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION', " +
+		"SESSION character_set_client = utf8mb4, SESSION character_set_results = utf8mb4, SESSION character_set_connection = utf8mb4, SESSION "
 	if strings.Contains(version, "MariaDB") {
-		own = append(own, "SET SESSION max_statement_time = "+strconv.FormatFloat(limit.Seconds(), 'f', 3, 64))
+		own += "max_statement_time = " + strconv.FormatFloat(limit.Seconds(), 'f', 3, 64)
 	} else {
-		own = append(own, "SET SESSION max_execution_time = "+strconv.FormatInt(limit.Milliseconds(), 10))
+		own += "max_execution_time = " + strconv.FormatInt(limit.Milliseconds(), 10)
 	}
-	for _, text := range own {
-		if _, err := s.conn.ExecContext(ctx, text); err != nil {
-			return err
-		}
+	if _, err := s.conn.ExecContext(ctx, own); err != nil {
+		return err
 	}
 	return nil
 }
