@@ -39,6 +39,9 @@ func adapt(schema json.RawMessage, dialect llm.SchemaDialect) adapted {
 		a.warnings = append(a.warnings, lost...)
 		changed = true
 	}
+	if dialect.OneType {
+		changed = unite(root) || changed
+	}
 	switch {
 	case slices.ContainsFunc(dialect.RootKeywords, func(k string) bool { _, ok := root[k]; return ok }):
 		root = a.wrap(root)

@@ -49,7 +49,7 @@ func TestTidy(t *testing.T) {
 var (
 	openAI    = llm.SchemaDialect{RootKeywords: []string{"anyOf", "oneOf", "allOf", "enum", "not"}}
 	anthropic = llm.SchemaDialect{RootKeywords: []string{"anyOf", "oneOf", "allOf"}, PlainKeys: true}
-	plain     = llm.SchemaDialect{RootKeywords: openAI.RootKeywords, PlainKeys: true, NoReferences: true}
+	plain     = llm.SchemaDialect{RootKeywords: openAI.RootKeywords, PlainKeys: true, NoReferences: true, OneType: true}
 )
 
 // What one API refuses is written otherwise for that API alone, and what a model
@@ -90,6 +90,13 @@ func TestAdapt(t *testing.T) {
 			want: `{"type":"object","properties":{"root":{"type":"object","description":"A node.","properties":{"kids":{"type":"array","items":{"type":"object","description":"A node."}}}}}}`,
 			args: `{"root":{"kids":[{}]}}`, back: `{"root":{"kids":[{}]}}`,
 		},
+		"types that are lists": {
+			dialect: plain,
+			in:      `{"type":"object","properties":{"a":{"type":["string","array","null"],"items":{"type":["integer","string"]},"maxItems":3,"description":"A."},"b":{"type":["string"]},"c":{"type":["string","null"],"anyOf":[{"type":"string"}]},"type":{"type":"string","default":{"type":["a","b"]}}},"additionalProperties":{"type":["number","null"],"minimum":725653563933458433}}`,
+			want:    `{"type":"object","properties":{"a":{"anyOf":[{"type":"string"},{"type":"array","items":{"anyOf":[{"type":"integer"},{"type":"string"}]},"maxItems":3},{"type":"null"}],"description":"A."},"b":{"type":"string"},"c":{"anyOf":[{"type":"string"}]},"type":{"type":"string","default":{"type":["a","b"]}}},"additionalProperties":{"anyOf":[{"type":"number","minimum":725653563933458433},{"type":"null"}]}}`,
+			args:    `{"a":["x"]}`, back: `{"a":["x"]}`,
+		},
+		"types that are lists, and an API that takes them": {dialect: openAI, in: `{"type":"object","properties":{"a":{"type":["string","null"]}}}`, args: `{}`, back: `{}`},
 		"no references, and the root itself": {
 			dialect: plain, in: `{"type":"object","properties":{"child":{"$ref":"#"}}}`, warnings: 1,
 			want: `{"type":"object","properties":{"child":{"type":"object","properties":{"child":{"type":"object"}}}}}`,

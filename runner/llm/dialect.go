@@ -11,6 +11,8 @@ type SchemaDialect struct {
 	PlainKeys bool `json:"plain_keys,omitempty"`
 	// NoReferences: there is no $ref.
 	NoReferences bool `json:"no_references,omitempty"`
+	// OneType: a type is one word, and no list.
+	OneType bool `json:"one_type,omitempty"`
 }
 
 // Dialectal is a [Model] that knows the dialect of its API. A model that wraps

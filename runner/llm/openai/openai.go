@@ -96,7 +96,7 @@ type Config struct {
 	Dimensions int
 
 	// PlainSchemas says that the server takes no references in schemas of
-	// tools, and no names of properties but plain ones.
+	// tools, no lists of types, and no names of properties but plain ones.
 	PlainSchemas bool
 
 	ProviderName string       // begins every error; empty: "openai"
@@ -200,6 +200,7 @@ func (m *Model) SchemaDialect() llm.SchemaDialect {
 		RootKeywords: []string{"allOf", "anyOf", "enum", "not", "oneOf"},
 		PlainKeys:    m.plain,
 		NoReferences: m.plain,
+		OneType:      m.plain,
 	}
 }
 
