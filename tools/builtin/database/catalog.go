@@ -89,7 +89,7 @@ func (c catalog) text(of target, brief bool) string {
 	b.line(head)
 	if brief || len(c.tables) > maxDescribed {
 		for _, t := range c.tables {
-			b.row(clean(t.head()))
+			b.row(clean(oneLine(t.head())))
 		}
 		if !brief {
 			b.line(fmt.Sprintf("\n[names alone, since there are more than %d; table_filter gives the columns of some]", maxDescribed))
@@ -145,8 +145,14 @@ func (t table) text() string {
 	for _, x := range t.indexes {
 		lines = append(lines, "  "+short(x))
 	}
+	for i := range lines {
+		lines[i] = oneLine(lines[i])
+	}
 	return strings.Join(lines, "\n")
 }
+
+// oneLine is a text whose names have no line breaks, which names may have.
+func oneLine(s string) string { return strings.NewReplacer("\r\n", " ", "\n", " ").Replace(s) }
 
 // short is a text in one line, of bounded length.
 func short(s string) string {

@@ -287,7 +287,7 @@ func TestTogether(t *testing.T) {
 			res, err := tool.Call(ctx, tools.Call{Arguments: []byte(onShop(text))})
 			if want == "" {
 				if tools.CodeOf(err) != tools.CodeCancelled {
-					return fmt.Errorf("%s: got %v", text, err)
+					return fmt.Errorf("%s: got %w", text, err)
 				}
 				return nil
 			}
@@ -337,6 +337,7 @@ func TestParameters(t *testing.T) {
 		{"SELECT ?", []any{"'; DROP TABLE orders; --"}, "| '; DROP TABLE orders; -- |"},
 		{"SELECT json_extract(?, '$[1]')", []any{[]int{4, 5}}, "| 5 |"},
 		{"SELECT ?", `[3]`, "| 3 |"},
+		{"SELECT hex(?)", []any{"a\x00b"}, "| 610062 |"},
 	} {
 		b.WantParts(queryName, onShop(tt.query, "parameters", tt.values), tt.want)
 	}
@@ -545,4 +546,14 @@ view totals`)
 	b.WantParts("database_schema", `{"connection_string":"/in/shop.db","table_filter":"x"}`, "none is of that name")
 	b.WantFailure("database_schema", `{"connection_string":"/in/shop.db","table_filter":"[a"}`, "is no pattern")
 	b.WantFailure("database_schema", `{"connection_string":"/in/none.db"}`, "there is no file")
+
+	// Names may have anything in them.
+	file := filepath.Join(t.TempDir(), "odd.db")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b = bench(t, Config{Connections: []Connection{{Name: "odd", Provider: "sqlite", Write: true, Source: func() (string, error) { return file, nil }}}})
+	b.WantText(queryName, nativetest.Args("query", "CREATE TABLE \"a|\ntable secrets\" (\"b\n  c\" int, \"\" int)"), "Done.")
+	b.WantText("database_schema", `{}`, "odd: sqlite, may be written to, 1 table.\n\ntable a| table secrets (0 rows)\n  b   c INT\n   INT")
+	b.WantText(queryName, nativetest.Args("query", "SELECT * FROM \"a|\ntable secrets\""), "| b<br>  c |  |\n| --- | --- |\n\n0 rows.")
 }

@@ -151,9 +151,12 @@ func (s *prepared) bind(i int32, a arg) int32 {
 	case float64:
 		return sqlite.Xsqlite3_bind_double(s.tls, s.stmt, i, v)
 	case string:
-		p, free := s.text(v)
-		defer free()
-		return sqlite.Xsqlite3_bind_text(s.tls, s.stmt, i, p, -1, ^uintptr(0)) // SQLite makes a copy
+		p, err := libc.CString(v)
+		if err != nil {
+			return sqlite.SQLITE_NOMEM
+		}
+		defer libc.Xfree(s.tls, p)
+		return sqlite.Xsqlite3_bind_text(s.tls, s.stmt, i, p, int32(len(v)), ^uintptr(0)) // SQLite makes a copy
 	}
 	return sqlite.Xsqlite3_bind_null(s.tls, s.stmt, i)
 }
