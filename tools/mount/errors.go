@@ -16,6 +16,8 @@ var (
 	// ErrNotRegular is wrapped where a path names a device, a pipe, a socket or
 	// a folder and a file was wanted.
 	ErrNotRegular = errors.New("not a regular file")
+	// ErrChanged is wrapped where a file is not what its writer had seen.
+	ErrChanged error = &reason{text: "somebody else changed it meanwhile"}
 )
 
 var errInvalid = fs.ErrInvalid

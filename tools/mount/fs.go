@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -21,6 +22,7 @@ type FS struct {
 	mounts    []*mounted // by virtual path, in byte order
 	base      string
 	hardLinks bool
+	changing  sync.Mutex   // held while the content of a file changes
 	trap      func(string) // of tests, which change things meanwhile
 }
 
@@ -185,6 +187,8 @@ type Info struct {
 	Mode    fs.FileMode
 	ModTime time.Time
 	Rights  Rights
+
+	info fs.FileInfo // what Replace compares
 }
 
 // IsDir reports whether it is a folder.

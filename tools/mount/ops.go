@@ -75,16 +75,27 @@ func (f *FS) Append(name string, data []byte) error {
 		if err := f.writable(p); err != nil {
 			return err
 		}
-		file, err := f.openEnd(p)
+		file, err := f.appendTo(p, data)
 		if err != nil {
 			return err
 		}
-		_, err = file.Write(data)
-		if err == nil {
-			err = file.Sync()
-		}
-		return errors.Join(err, file.Close())
+		return errors.Join(file.Sync(), file.Close())
 	})
+}
+
+// appendTo adds data to the file at p, so that no replacing of this FS comes between
+// and loses it.
+func (f *FS) appendTo(p place, data []byte) (*os.File, error) {
+	f.changing.Lock()
+	defer f.changing.Unlock()
+	file, err := f.openEnd(p)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := file.Write(data); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
 }
 
 // openEnd opens a file for appending, or creates it where p has none. A link that

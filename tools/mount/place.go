@@ -57,7 +57,7 @@ func (p place) describe() Info {
 	if p.mount == nil {
 		return Info{Path: p.virtual, Mode: fs.ModeDir | 0o555, Rights: ReadOnly}
 	}
-	return Info{Path: p.virtual, Size: p.info.Size(), Mode: p.info.Mode(), ModTime: p.info.ModTime(), Rights: p.rights()}
+	return Info{Path: p.virtual, Size: p.info.Size(), Mode: p.info.Mode(), ModTime: p.info.ModTime(), Rights: p.rights(), info: p.info}
 }
 
 // absolute returns the clean absolute form of name.

@@ -26,6 +26,7 @@ type Writer struct {
 	written int64
 	limit   int64
 	err     error // the first; what was written is of no use then
+	was     *Info // what must still be there, if that matters
 }
 
 // Create begins to write a regular file of at most limit bytes, in place of one
@@ -104,7 +105,7 @@ func (w *Writer) Commit() error {
 	defer dir.Close()
 	if err == nil {
 		w.fs.pause("replace " + w.place.name)
-		err = dir.Rename(w.temp, w.place.name)
+		err = w.replace()
 	}
 	if err != nil {
 		return wrap("write", w.name, errors.Join(err, dir.Remove(w.temp)))
@@ -116,6 +117,32 @@ func (w *Writer) Commit() error {
 		_ = d.Close()
 	}
 	return nil
+}
+
+// replace gives the new file its name. No other change by this FS comes between the
+// look at what is there and that.
+func (w *Writer) replace() error {
+	w.fs.changing.Lock()
+	defer w.fs.changing.Unlock()
+	dir, name := w.place.dir, w.place.name
+	if w.was != nil {
+		now, err := dir.Lstat(name)
+		switch there := err == nil; {
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			return err
+		case there && w.was.info == nil:
+			return fs.ErrExist
+		case w.was.info != nil && (!there || !unchanged(w.was.info, now)):
+			return ErrChanged
+		}
+	}
+	return dir.Rename(w.temp, name)
+}
+
+// unchanged reports whether a file is another one's later self, and nobody has
+// written to it.
+func unchanged(was, now fs.FileInfo) bool {
+	return os.SameFile(was, now) && was.Size() == now.Size() && was.ModTime().Equal(now.ModTime())
 }
 
 // Close throws away what was not committed. After Commit it does nothing.
@@ -132,11 +159,19 @@ func (w *Writer) Close() error {
 // WriteFile replaces the content of a regular file, or creates it, so that a
 // reader sees the old content or the new, whatever happens in between. The mode
 // of an existing file is kept; the folder must be there.
-func (f *FS) WriteFile(name string, data []byte) error {
+func (f *FS) WriteFile(name string, data []byte) error { return f.write(name, nil, data) }
+
+// Replace is WriteFile where the file is still as was describes it, and else an
+// error that is [ErrChanged]. The zero Info describes a file that is not there:
+// where one is, the error is [fs.ErrExist].
+func (f *FS) Replace(name string, was Info, data []byte) error { return f.write(name, &was, data) }
+
+func (f *FS) write(name string, was *Info, data []byte) error {
 	w, err := f.Create(name, int64(len(data)))
 	if err != nil {
 		return err
 	}
+	w.was = was
 	if _, err := w.Write(data); err != nil {
 		return errors.Join(err, w.Close())
 	}

@@ -3,9 +3,13 @@ package files_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -226,7 +230,7 @@ func TestFileWriteKeepsWhatIsThere(t *testing.T) {
 		{"caf\xe9", `{"path":"/out/f","content":"日","append":true}`, "'日' (U+65E5) on line 1 can't be written in windows-1252"},
 		{"\x89PNG\r\n\x1a\n", `{"path":"/out/f","content":"x","append":true}`, "it is no text but a PNG image"},
 		{"\x82\xa0\x81\x41\n", `{"path":"/out/f","content":"x","append":true}`, "name its encoding"},
-		{"there", `{"path":"/out/f","content":"x","overwrite":false}`, "/out/f is there already (5 bytes)"},
+		{"there", `{"path":"/out/f","content":"x","overwrite":false}`, "/out/f is there already and was not written"},
 		{"there", `{"path":"/out/f","content":"x","encoding":"utf-88"}`, `did you mean "utf-8"?`},
 	} {
 		b.Put("out/f", tt.before)
@@ -264,4 +268,48 @@ func FuzzFileEdit(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestAtOnce: agents that work side by side take nothing from each other.
+func TestAtOnce(t *testing.T) {
+	b := newBench(t)
+	b.Put("out/list.txt", "begin\nend\n")
+	const agents = 8
+	created := make([]bool, agents)
+	var wg sync.WaitGroup
+	for i := range agents {
+		wg.Go(func() {
+			call := func(name, args string) (string, bool) {
+				tool, _ := b.Reg.Lookup(name)
+				res, err := tool.Call(t.Context(), tools.Call{Arguments: []byte(args)})
+				if err != nil {
+					t.Error(err)
+					return "", false
+				}
+				return res.Content[0].Text, !res.IsError
+			}
+			text, ok := call("file_write", fmt.Sprintf(`{"path":"/out/claim","content":"%d","overwrite":false}`, i))
+			if created[i] = ok; !ok && !strings.Contains(text, "is there already") {
+				t.Error(text)
+			}
+			args := fmt.Sprintf(`{"path":"/out/list.txt","old_text":"end\n","new_text":"line %d\nend\n"}`, i)
+			for {
+				if text, ok = call("file_edit", args); ok {
+					return
+				}
+				if !strings.Contains(text, "changed it meanwhile") && !strings.Contains(text, "keeps changing") {
+					t.Error(text)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if got := b.Get("out/list.txt"); strings.Count(got, "\n") != agents+2 {
+		t.Errorf("of %d edits, these are there:\n%s", agents, got)
+	}
+	winner := slices.Index(created, true)
+	if winner < 0 || slices.Contains(created[winner+1:], true) || b.Get("out/claim") != strconv.Itoa(winner) {
+		t.Errorf("created by %v, and it holds %q", created, b.Get("out/claim"))
+	}
 }

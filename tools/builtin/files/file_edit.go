@@ -186,10 +186,11 @@ func editFile(ctx context.Context, fsys *mount.FS, name, encoding string, edits 
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
-	if now, err := fsys.Stat(name); err != nil || now.Size != before.Size || !now.ModTime.Equal(before.ModTime) {
-		return "", errors.Join(err, fmt.Errorf("%s was not changed: somebody else changed it meanwhile; read it again", name))
+	err = fsys.Replace(name, before, data)
+	if errors.Is(err, mount.ErrChanged) {
+		err = fmt.Errorf("%s was not changed: somebody else changed it meanwhile; read it again", name)
 	}
-	if err := fsys.WriteFile(name, data); err != nil {
+	if err != nil {
 		return "", err
 	}
 	return e.report(format), nil

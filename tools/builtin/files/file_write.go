@@ -92,8 +92,7 @@ func (w *writing) run(ctx context.Context) (string, error) {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return "", err
 	case there && w.fresh:
-		return "", fmt.Errorf("%s is there already (%s) and was not written; take another path, or leave overwrite out",
-			info.Path, native.Plural(int(info.Size), "byte", "bytes"))
+		return "", w.taken()
 	}
 	if err := w.fsys.CanWrite(w.path); err != nil {
 		return "", err
@@ -119,12 +118,16 @@ func (w *writing) run(ctx context.Context) (string, error) {
 	}
 	act, verb := w.fsys.WriteFile, "Replaced"
 	switch {
+	case w.fresh:
+		act, verb = w.create, "Created"
 	case w.add && there:
 		act, verb = w.fsys.Append, "Appended to"
 	case w.add:
 		act, verb = w.fsys.Append, "Created"
 	case !there:
 		verb = "Created"
+	case w.backup: // what is replaced is what was kept
+		act = func(name string, data []byte) error { return w.fsys.Replace(name, info, data) }
 	}
 	if err := act(w.path, data); err != nil {
 		return "", err
@@ -133,6 +136,19 @@ func (w *writing) run(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return fmt.Sprintf("%s %s: %s written.%s", verb, info.Path, native.Plural(len(data), "byte", "bytes"), note), nil
+}
+
+// create writes a file that must not be there.
+func (w *writing) create(name string, data []byte) error {
+	err := w.fsys.Replace(name, mount.Info{}, data)
+	if errors.Is(err, fs.ErrExist) {
+		err = w.taken()
+	}
+	return err
+}
+
+func (w *writing) taken() error {
+	return fmt.Errorf("%s is there already and was not written; take another path, or leave overwrite out", w.path)
 }
 
 // encode is what to write, and what must be said of it. old says that the file has
@@ -221,7 +237,7 @@ func (w *writing) keep(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return backup, w.fsys.WriteFile(backup, old)
+	return backup, w.fsys.Replace(backup, mount.Info{}, old)
 }
 
 // unused returns name, or name with a number behind it, where no file is: the
