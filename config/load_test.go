@@ -86,7 +86,7 @@ func TestDefaults(t *testing.T) {
 		Tools: Tools{
 			Web:      WebTools{Timeout: 30 * time.Second, Bytes: 8 << 20},
 			Database: Databases{Timeout: 30 * time.Second, Rows: 200},
-			Shell:    Shell{Timeout: time.Minute, Bytes: 1 << 20, Confine: ConfineAuto, Allow: s.Tools.Shell.Allow},
+			Shell:    Shell{Timeout: time.Minute, Bytes: 1 << 20, Confine: ConfineRequire, Allow: s.Tools.Shell.Allow},
 		},
 	}
 	if diff := cmp.Diff(want, s); diff != "" {

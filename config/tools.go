@@ -85,8 +85,8 @@ type Confine string
 
 // How programs are confined.
 const (
-	ConfineAuto    Confine = "auto"    // where the system can
-	ConfineRequire Confine = "require" // and not run elsewhere
+	ConfineRequire Confine = "require" // or not run
+	ConfineAuto    Confine = "auto"    // where the system can, and run elsewhere, too
 	ConfineOff     Confine = "off"
 )
 
@@ -99,7 +99,7 @@ const toolsDefaults = `
 tools:
   web: {timeout: 30s, bytes: 8388608}
   database: {timeout: 30s, rows: 200}
-  shell: {timeout: 60s, bytes: 1048576, confine: auto, allow: [` + shellAllowed + `]}
+  shell: {timeout: 60s, bytes: 1048576, confine: require, allow: [` + shellAllowed + `]}
 `
 
 type toolsDocument struct {
@@ -265,7 +265,7 @@ func shellOf(x *expander, doc shellDocument) Shell {
 		s.Allow = append(s.Allow, r)
 	}
 	for _, e := range doc.Env {
-		value := x.text(e.V, "tools.shell.env."+e.Key, hiddenText)
+		value := whole(e.Key, x.text(e.V, "tools.shell.env."+e.Key, hiddenText)) // as that of a server
 		s.Environ = append(s.Environ, secret.NewText(e.Key+"="+value.String(), e.Key+"="+value.Reveal(), value.Secrets()...))
 	}
 	slices.SortFunc(s.Environ, func(a, b secret.Text) int { return strings.Compare(a.String(), b.String()) })

@@ -21,7 +21,7 @@ func TestShellDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := patterns(s.Tools.Shell.Allow); s.Tools.Shell.Enabled || got != "ls, cat, pwd, which, grep, wc, echo, git status, git log, git diff, git show" {
+	if got := patterns(s.Tools.Shell.Allow); s.Tools.Shell.Enabled || s.Tools.Shell.Confine != ConfineRequire || got != "ls, cat, pwd, which, grep, wc, echo, git status, git log, git diff, git show" {
 		t.Errorf("%t, %s", s.Tools.Shell.Enabled, got)
 	}
 }
@@ -34,7 +34,7 @@ tools:
     allow: [go test, git log]
     interpreters: true
     env: {TOKEN: "${T}", MODE: fast}
-    confine: require
+    confine: auto
     network: true
     timeout: 5m
     bytes: 1000
@@ -44,7 +44,7 @@ tools:
 		t.Fatal(err)
 	}
 	got := s.Tools.Shell
-	if !got.Enabled || !got.Interpreters || !got.Network || got.Confine != ConfineRequire || got.Timeout != 5*time.Minute || got.Bytes != 1000 || patterns(got.Allow) != "go test, git log" {
+	if !got.Enabled || !got.Interpreters || !got.Network || got.Confine != ConfineAuto || got.Timeout != 5*time.Minute || got.Bytes != 1000 || patterns(got.Allow) != "go test, git log" {
 		t.Errorf("%+v", got)
 	}
 	if len(got.Environ) != 2 || got.Environ[0].Reveal() != "MODE=fast" || got.Environ[1].Reveal() != "TOKEN=sk-canary" || strings.Contains(got.Environ[1].String(), "canary") {

@@ -59,7 +59,7 @@ func (h *Host) warnUnconfined() {
 	switch {
 	case err == nil:
 	case settings.Confine == config.ConfineRequire:
-		h.log.Warn("shell_command runs nothing: tools.shell.confine requires what this system can't do", "err", err)
+		h.log.Warn("shell_command runs nothing: programs can't be confined on this system, and tools.shell.confine: auto, which would run them all the same, is not set", "err", err)
 	default:
 		h.log.Warn("programs that agents run by shell_command are not confined: they can read what you can", "err", err)
 	}

@@ -20,6 +20,12 @@ func looks(entry []string) bool {
 	return slices.Contains(strings.Fields("basename cat cmp cut diff dirname du echo file grep head ls md5sum nl pwd rg sha256sum stat tail tr wc where which"), name)
 }
 
+// marks reports whether a program changes modes, owners and times of files, which
+// confinement does not hold.
+func marks(name string) bool {
+	return slices.Contains(strings.Fields("chgrp chmod chown setfacl setfattr touch"), baseOf(name))
+}
+
 // entries are the words of each entry of a list.
 func entries(list []string) [][]string {
 	var out [][]string

@@ -33,7 +33,7 @@ func landlockVersion() (int, error) {
 
 func canConfine() error {
 	_, err := landlockVersion()
-	if err == nil && socketCalls().arch == 0 {
+	if err == nil && auditArch() == 0 {
 		return errors.New("programs can't be confined on Linux for " + runtime.GOARCH)
 	}
 	return err
@@ -101,10 +101,11 @@ func become(p plan) error {
 	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(ruleset), 0, 0); errno != 0 {
 		return fmt.Errorf("giving up rights to files: %w", errno)
 	}
-	if !p.Network {
-		if err := refuseSockets(); err != nil {
-			return fmt.Errorf("giving up the network: %w", err)
-		}
+	if err := dropCapabilities(); err != nil {
+		return fmt.Errorf("giving up capabilities: %w", err)
+	}
+	if err := filterCalls(callsOf(version, p.Network)); err != nil {
+		return fmt.Errorf("giving up system calls: %w", err)
 	}
 	// What the host itself inherited is not the program's.
 	if err := unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
@@ -112,6 +113,34 @@ func become(p plan) error {
 	}
 	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}) // a dump would be left in a mount
 	return fmt.Errorf("executing the program: %w", syscall.Exec(p.Path, p.Args, os.Environ()))
+}
+
+// dropCapabilities takes from root what is more than files: to load modules, set the clock,
+// end anybody's processes and so on. Those of files stay, as a mount may be of others.
+func dropCapabilities() error {
+	const files = 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_DAC_READ_SEARCH | 1<<unix.CAP_FOWNER | 1<<unix.CAP_FSETID
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var held [2]unix.CapUserData // of 32 capabilities each
+	if err := unix.Capget(&header, &held[0]); err != nil {
+		return err
+	}
+	if held[unix.CAP_SETPCAP/32].Effective&(1<<(unix.CAP_SETPCAP%32)) != 0 {
+		for c := uintptr(0); c <= unix.CAP_LAST_CAP; c++ {
+			if c < 32 && files&(1<<c) != 0 {
+				continue
+			}
+			if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) { // the kernel does not know it
+				return err
+			}
+		}
+	}
+	// What is in no set now is not there after the program's start either.
+	for i, keep := range [2]uint32{files, 0} {
+		held[i].Effective &= keep
+		held[i].Permitted &= keep
+		held[i].Inheritable = 0
+	}
+	return unix.Capset(&header, &held[0])
 }
 
 func addRule(ruleset int, r rule, known uint64) error {
@@ -138,48 +167,4 @@ func addRule(ruleset int, r rule, known uint64) error {
 		return fmt.Errorf("adding a rule: %w", errno)
 	}
 	return nil
-}
-
-// sockets are the system calls by which a socket is made.
-type sockets struct{ arch, socket, uring uint32 }
-
-func socketCalls() sockets {
-	const uring = 425 // of every architecture
-	switch runtime.GOARCH {
-	case "amd64":
-		return sockets{unix.AUDIT_ARCH_X86_64, 41, uring}
-	case "arm64":
-		return sockets{unix.AUDIT_ARCH_AARCH64, 198, uring}
-	}
-	return sockets{}
-}
-
-// refuseSockets has the kernel refuse every new socket: Landlock knows TCP alone, and that
-// not everywhere. Calls of another architecture, which have other numbers, are refused
-// altogether.
-func refuseSockets() error {
-	const (
-		load       = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
-		equal      = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
-		atLeast    = unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K
-		ret        = unix.BPF_RET | unix.BPF_K
-		offsetCall = 0
-		offsetArch = 4
-		x32        = 0x40000000 // the bit of calls of x32, which amd64 may take besides
-	)
-	calls := socketCalls()
-	program := []unix.SockFilter{
-		{Code: load, K: offsetArch},
-		{Code: equal, K: calls.arch, Jt: 0, Jf: 5},
-		{Code: load, K: offsetCall},
-		{Code: atLeast, K: x32, Jt: 3},
-		{Code: equal, K: calls.socket, Jt: 2},
-		{Code: equal, K: calls.uring, Jt: 1},
-		{Code: ret, K: unix.SECCOMP_RET_ALLOW},
-		{Code: ret, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EACCES)},
-	}
-	filter := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
-	err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&filter)), 0, 0)
-	runtime.KeepAlive(program)
-	return err
 }

@@ -4,6 +4,7 @@ package shell_test
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,21 +19,35 @@ import (
 
 // probe tries what a program that is confined must not be able to.
 const probe = `
-import ctypes, os, socket
-def uring():
-    c = ctypes.CDLL(None, use_errno=True)
-    if c.syscall(425, 1, 0) < 0:
-        raise OSError(ctypes.get_errno(), "io_uring")
+import ctypes, os, resource, socket
+host = %d
+c = ctypes.CDLL(None, use_errno=True)
+def call(*arguments):
+    if c.syscall(*arguments) < 0:
+        raise OSError(ctypes.get_errno(), arguments[0])
+resource.prlimit(0, resource.RLIMIT_CORE) # its own
+socket.socketpair()
 for attempt in (
     lambda: os.truncate("../in/a.txt", 0),
     lambda: os.listdir("/proc"),
     lambda: socket.socket(),
     lambda: socket.socket(socket.AF_UNIX),
     lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM),
-    uring,
+    lambda: call(425, 1, 0), # io_uring_setup
     lambda: os.mkfifo("fifo"),
     lambda: os.mknod("dev", 0o600 | 0o020000, 259),
-    lambda: os.kill(%d, 0),
+    lambda: os.kill(host, 0),
+    lambda: os.listdir("/proc/" + str(host)),
+    lambda: open("/proc/" + str(host) + "/environ"),
+    lambda: os.readlink("/proc/" + str(host) + "/cwd"),
+    lambda: resource.prlimit(host, resource.RLIMIT_CORE),
+    lambda: call(101, 16, host, 0, 0), # ptrace
+    lambda: call(250, 0, -3, 1), # keyctl
+    lambda: call(248, b"user", b"x", b"y", 1, -3), # add_key
+    lambda: call(249, b"user", b"x", None, 0), # request_key
+    lambda: os.listdir("/tmp"),
+    lambda: open("/dev/shm/crewhost", "w"),
+    lambda: socket.sethostname(socket.gethostname()),
 ):
     try:
         attempt()
@@ -71,7 +86,7 @@ func TestConfined(t *testing.T) {
 		}
 	}
 	b.Put("out/probe.py", fmt.Sprintf(probe, os.Getpid()))
-	b.WantText("shell_command", command("python3 probe.py"), strings.TrimSpace(strings.Repeat("refused\n", 9)))
+	b.WantText("shell_command", command("python3 probe.py"), strings.TrimSpace(strings.Repeat("refused\n", 20)))
 	if b.Get("in/a.txt") != "one\n" {
 		t.Error("changed")
 	}
@@ -95,9 +110,25 @@ func TestConfined(t *testing.T) {
 	// In a folder that can't be written to, any program may run: it can't write.
 	b.WantFailure("shell_command", command("cp a.txt b", "working_directory", "/in"), "ermission denied")
 
-	// Without interpreters, nothing that lies in a mount can be executed.
-	b = bench(t, confined(t), func(cfg *shell.Config) { cfg.Network, cfg.Allow = true, []string{"ls"} })
-	b.WantText("shell_command", command("ls"), "[no output]")
+	// What confinement doesn't hold is looked at.
+	b = bench(t, confined(t), func(cfg *shell.Config) { cfg.Allow = []string{"chmod", "touch"} })
+	for _, line := range []string{"chmod 600 " + outside, "touch " + outside, "touch ../in"} {
+		b.WantFailure("shell_command", command(line), "Nothing was run: the argument")
+	}
+	b.WantText("shell_command", command("touch x"), "[no output]")
+}
+
+// With the network there are still no sockets of other programs of the host.
+func TestConfinedNetwork(t *testing.T) {
+	b := bench(t, confined(t), interpreters, func(cfg *shell.Config) { cfg.Network = true })
+	name := filepath.Join(b.Root, "out", "s")
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	b.WantFailure("shell_command", command(`python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect("s")'`), "Permission denied")
+	b.WantText("shell_command", command(`python3 -c 'import socket; socket.socket(); socket.socket(socket.AF_INET6, socket.SOCK_DGRAM); socket.socketpair(); print("made")'`), "made")
 }
 
 // Rights of parts of a mount hold: the lesser ones for the whole, the greater ones there.

@@ -33,7 +33,7 @@ func (c Config) run(ctx context.Context, j job) (tools.Result, error) {
 	case c.Run == nil:
 		return tools.Failure("Nothing was run: this host runs no programs."), nil
 	case len(c.Confine) == 0 && c.Required:
-		return tools.Failure("Nothing was run: the settings want programs to be confined (tools.shell.confine), and this system can't do that."), nil
+		return tools.Failure("Nothing was run: programs are kept to the mounts, and this system can't do that. Work with the other tools. The host's owner can let programs run that nothing holds: tools.shell.confine: auto in the settings."), nil
 	}
 	var err error
 	if j.place, err = placeOf(c.FS, j.dir); err != nil {
@@ -89,7 +89,7 @@ func (c Config) judge(j *job) string {
 	if real, err := filepath.EvalSymlinks(j.program); err == nil && !c.Interpreters && interprets(filepath.Base(real)) && !manyInOne(real) {
 		return fmt.Sprintf("%s is %s, which runs whatever it is given; the settings do not allow that (tools.shell.interpreters)", j.argv[0], baseOf(real))
 	}
-	if !confined {
+	if !confined || marks(j.argv[0]) {
 		for _, arg := range j.argv[1:] {
 			if why := j.place.strays(arg); why != "" {
 				return why

@@ -12,10 +12,12 @@
 // system can (Landlock, Linux 5.13 and later), a program is started by a helper, which is
 // the host's own executable: it gives up all rights but those to the mounts, as they are
 // mounted, to the programs and libraries of the system, and to an empty folder that is
-// the program's home; and then becomes the program. What cannot be seen from there is not
-// there for it, and neither is the network, unless the settings give it.
+// the program's home; and then becomes the program. What cannot be read from there is not
+// there for it, and neither is the network, unless the settings give it; a socket of the
+// host's other programs, their limits and the user's keys never are.
 //
-// Elsewhere the arguments are looked at, which is a courtesy and no wall.
+// Elsewhere nothing is run, unless the settings want it all the same. Then the arguments
+// are looked at, which is a courtesy and no wall.
 package shell
 
 import (
