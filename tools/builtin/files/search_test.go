@@ -141,6 +141,10 @@ func TestGrepIsBounded(t *testing.T) {
 	if len(got) > 16_500 || !strings.Contains(got, "the result is cut here") {
 		t.Errorf("%d bytes: %s", len(got), got[len(got)-300:])
 	}
+	got, _ = b.Call("glob", `{"pattern":"*","path":"/out"}`)
+	if len(got) > 16_500 || !strings.Contains(got, " more files are not shown; narrow the pattern or the path]") {
+		t.Errorf("%d bytes: %s", len(got), got[len(got)-300:])
+	}
 	// Of the longest piece of a line that the largest program may meet, a quarter.
 	b.Put("in/hard.txt", strings.Repeat("x", 15<<10))
 	began := time.Now()
@@ -310,6 +314,7 @@ func FuzzGrep(f *testing.F) {
 func TestDeepFoldersAreLeftOut(t *testing.T) {
 	b := newBench(t)
 	b.Put("in/"+strings.Repeat("d/", 63)+"near.txt", "")
-	b.Put("in/"+strings.Repeat("d/", 70)+"far.txt", "")
-	b.WantText("glob", `{"pattern":"*.txt","path":"/in"}`, "/in/"+strings.Repeat("d/", 63)+"near.txt\n[1 file]\n[folders more than 64 levels down were left out]")
+	b.Put("in/"+strings.Repeat("d/", 64)+"edge.txt", "")
+	b.Put("in/"+strings.Repeat("d/", 65)+"far.txt", "")
+	b.WantText("glob", `{"pattern":"*.txt","path":"/in"}`, "/in/"+strings.Repeat("d/", 64)+"edge.txt\n/in/"+strings.Repeat("d/", 63)+"near.txt\n[2 files]\n[folders more than 64 levels down were left out]")
 }
