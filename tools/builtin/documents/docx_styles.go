@@ -114,6 +114,16 @@ func (d *docxText) readLists(part string) error {
 		case "num":
 			num = attribute(start, "numId")
 			return nil
+		case "lvlOverride":
+			level = listDepth(attribute(start, "ilvl"))
+			return nil
+		case "startOverride":
+			if n, err := strconv.Atoi(value); err == nil && n >= 0 && n < 1_000_000 && num != "" {
+				levels := d.lists[num]
+				levels[level].start = n
+				d.lists[num] = levels
+			}
+			return nil
 		case "abstractNumId":
 			if num != "" {
 				d.lists[num] = abstract[value]
@@ -131,7 +141,7 @@ func (d *docxText) readLists(part string) error {
 		case "lvlText":
 			levels[level].text = value
 		}
-		if num == "" { // what a num changes of its levels is of no use here
+		if num == "" { // a num that looks other than its list is of no use here
 			abstract[id] = levels
 		}
 		return nil

@@ -58,16 +58,18 @@ func TestDOCXReaderText(t *testing.T) {
 
 func TestDOCXReaderNumbersLists(t *testing.T) {
 	b := newBench(t)
-	item := func(level, text string) string {
-		return `<w:p><w:pPr><w:numPr><w:ilvl w:val="` + level + `"/><w:numId w:val="1"/></w:numPr></w:pPr><w:r><w:t>` + text + `</w:t></w:r></w:p>`
+	of := func(list, level, text string) string {
+		return `<w:p><w:pPr><w:numPr><w:ilvl w:val="` + level + `"/><w:numId w:val="` + list + `"/></w:numPr></w:pPr><w:r><w:t>` + text + `</w:t></w:r></w:p>`
 	}
+	item := func(level, text string) string { return of("1", level, text) }
 	b.Put("in/a.docx", zipped("[Content_Types].xml", "<x/>", "_rels/.rels", strings.ReplaceAll(officeRels, "xl/workbook.xml", "word/document.xml"),
-		"word/document.xml", document(item("0", "a")+item("1", "b")+item("1", "c")+item("2", "d")+item("0", "e")+item("1", "f")),
+		"word/document.xml", document(item("0", "a")+item("1", "b")+item("1", "c")+item("2", "d")+item("0", "e")+item("1", "f")+of("2", "0", "g")+of("2", "1", "h")),
 		"word/_rels/document.xml.rels", `<Relationships><Relationship Id="n" Type="x/numbering" Target="numbering.xml"/></Relationships>`,
 		"word/numbering.xml", `<w:numbering><w:abstractNum w:abstractNumId="0"><w:lvl w:ilvl="0"><w:start w:val="3"/><w:numFmt w:val="upperRoman"/><w:lvlText w:val="%1."/></w:lvl>`+
 			`<w:lvl w:ilvl="1"><w:numFmt w:val="decimal"/><w:lvlText w:val="%1.%2"/></w:lvl><w:lvl w:ilvl="2"><w:numFmt w:val="lowerLetter"/><w:lvlText w:val="(%3)"/></w:lvl></w:abstractNum>`+
-			`<w:num w:numId="1"><w:abstractNumId w:val="0"/></w:num></w:numbering>`))
-	b.WantText("docx_reader", nativetest.Args("path", "/in/a.docx"), "III. a\n\n  III.1 b\n\n  III.2 c\n\n    (a) d\nIV. e\n\n  IV.1 f")
+			`<w:num w:numId="1"><w:abstractNumId w:val="0"/></w:num>`+
+			`<w:num w:numId="2"><w:abstractNumId w:val="0"/><w:lvlOverride w:ilvl="0"><w:startOverride w:val="1"/></w:lvlOverride></w:num></w:numbering>`))
+	b.WantText("docx_reader", nativetest.Args("path", "/in/a.docx"), "III. a\n\n  III.1 b\n\n  III.2 c\n\n    (a) d\nIV. e\n\n  IV.1 f\n\nI. g\n\n  I.1 h")
 }
 
 func TestDOCXReaderSurvives(t *testing.T) {
