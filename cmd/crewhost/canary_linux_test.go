@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -41,8 +43,8 @@ import (
 // its own, planted there. Another source is another {{name}}; another artefact is
 // another line of canaryUses, or a file that one of them writes.
 
-// canarySettings are the settings. ROOT is the URL of the world, COMMAND a program that
-// is an MCP server.
+// canarySettings are the settings. ROOT is the URL of the world, DATABASE the address of
+// its database, COMMAND a program that is an MCP server.
 const canarySettings = `
 llm:
   provider: openai
@@ -87,6 +89,15 @@ mcp:
   served:
     all: { tools: ["*"], http: { listen: "127.0.0.1:0", tokens: { ci: "${SERVED_TOKEN}" } } }
   gateway: { allow: [127.0.0.1] }
+tools:
+  web: { credentials: [echo] }
+  web_search: { provider: tavily, url: ROOT/engine, api_key: "${SEARCH_KEY}" }
+  github: { url: ROOT/hub, credential: hub }
+  database:
+    enabled: true
+    connections: { shop: { url: "postgresql://me:${DATABASE_PASSWORD}@DATABASE/shop?sslmode=disable" } }
+  shell: { enabled: true, allow: [printenv], env: { TOKEN: "{{env of a program}}", INDIRECT: "a ${PROGRAM_VARIABLE} b" } }
+mounts: ["./out:/out:rw"]
 permissions: { default: allow }
 vault: { file: vault.age, key: { file: vault.key } }
 audit: true
@@ -110,6 +121,7 @@ func canaryEnviron() []string {
 		"MODEL_KEY={{model key of a variable}}", "URL_KEY={{key in the url of a model}}",
 		"ARG_VARIABLE={{argument variable}}", "ENV_VARIABLE={{env variable}}", "HEADER_VARIABLE={{header variable}}",
 		"QUERY_VARIABLE={{query variable}}", "ANSWER={{answer variable}}", "SERVED_TOKEN={{served token}}",
+		"SEARCH_KEY={{search key}}", "DATABASE_PASSWORD={{database password}}", "PROGRAM_VARIABLE={{env variable of a program}}",
 		"CREWHOST_TOKEN_KEY={{age token key}}", "NOBODYS={{a variable of nobody}}",
 		"OTEL_EXPORTER_OTLP_ENDPOINT=ROOT/otlp", "OTEL_EXPORTER_OTLP_PROTOCOL=http/json", "OTEL_EXPORTER_OTLP_HEADERS=X-Api-Key={{header of telemetry}}",
 	}
@@ -137,7 +149,29 @@ func canaryTools() []string {
 	return []string{
 		"env", "fail", "ask", "parrot_headers", "parrot_headers_fails", "parrot_vault_bearer", "parrot_vault_header", "parrot_vault_oauth",
 		"parrot_stored", "parrot_robot", "mcp__brought__parrot_brought",
+		"web_search", "github", "http_api", "web_scrape", "relational_database_query", "shell_command",
 	}
+}
+
+// canaryArguments are what a tool is called with.
+func (w *canaryWorld) canaryArguments(tool string) string {
+	switch tool {
+	case "ask":
+		return `{"message":"Who?","schema":{"type":"object","required":["password","pin"],"properties":{"password":{"type":"string"},"pin":{"type":"string"}}}}`
+	case "web_search":
+		return `{"query":"birds"}`
+	case "github":
+		return `{"action":"get_repo","repo":"o/r"}`
+	case "http_api": // and what it answers is left in a file, if it may be
+		return `{"url":"` + w.URL + `/echo/a","save_to":"/out/echo.txt"}`
+	case "web_scrape":
+		return `{"url":"` + w.URL + `/echo/b"}`
+	case "relational_database_query":
+		return `{"connection":"shop","query":"SELECT 1"}`
+	case "shell_command":
+		return `{"command":"printenv","working_directory":"/out"}`
+	}
+	return `{}`
 }
 
 // brought reports whether a tool is of a server that an agent brings along.
@@ -240,8 +274,9 @@ func spelled(text, s string) string {
 type canaryWorld struct {
 	*aviary
 	*httptest.Server
-	parrots map[string]http.Handler
-	wants   map[string]string // by server: "Header: value"
+	database net.Listener
+	parrots  map[string]http.Handler
+	wants    map[string]string // by server: "Header: value"
 
 	mu   sync.Mutex
 	seen bytes.Buffer  // all that was sent here
@@ -277,7 +312,47 @@ func newCanaryWorld(t *testing.T, a *aviary) *canaryWorld {
 		w.CloseClientConnections()
 		w.Close()
 	})
+	var err error
+	if w.database, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	serving.Go(w.serveDatabase)
+	t.Cleanup(func() {
+		_ = w.database.Close()
+		serving.Wait()
+	})
 	return w
+}
+
+// serveDatabase is a PostgreSQL server that asks for a password in the clear, and says
+// it back to whom it refuses.
+func (w *canaryWorld) serveDatabase() {
+	for {
+		conn, err := w.database.Accept()
+		if err != nil {
+			return
+		}
+		_ = conn.SetDeadline(time.Now().Add(patience))
+		message := func(head int) string { // a length of four bytes, which it counts, and what follows
+			length := make([]byte, head+4)
+			if _, err := io.ReadFull(conn, length); err != nil {
+				return ""
+			}
+			body := make([]byte, min(binary.BigEndian.Uint32(length[head:]), 1<<16)-4)
+			_, _ = io.ReadFull(conn, body)
+			return strings.TrimRight(string(body), "\x00")
+		}
+		message(0)
+		_, _ = conn.Write([]byte{'R', 0, 0, 0, 8, 0, 0, 0, 3})
+		password := message(1)
+		w.mu.Lock()
+		w.seen.WriteString(password)
+		w.mu.Unlock()
+		refusal := "SFATAL\x00C28P01\x00Mnot with the password " + password + "\x00\x00"
+		_, _ = conn.Write(append(binary.BigEndian.AppendUint32([]byte{'E'}, uint32(len(refusal)+4)), refusal...))
+		_ = conn.Close()
+	}
 }
 
 func (w *canaryWorld) serve(rw http.ResponseWriter, r *http.Request) {
@@ -300,6 +375,14 @@ func (w *canaryWorld) serve(rw http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path == "/v1/chat/completions":
 		answer(http.StatusOK, w.think(r.Header.Get("Authorization"), body))
+	case r.URL.Path == "/engine/search":
+		answer(http.StatusOK, map[string]any{"results": []any{map[string]any{"title": said, "url": w.URL, "content": said}}})
+	case strings.HasPrefix(r.URL.Path, "/hub/"):
+		answer(http.StatusOK, map[string]any{"full_name": "o/r", "description": said, "homepage": r.Header.Get("Authorization")})
+	case strings.HasPrefix(r.URL.Path, "/echo/"):
+		rw.Header().Set("Content-Type", "text/plain")
+		rw.Header().Set("X-Request-Id", r.Header.Get("Authorization"))
+		_, _ = io.WriteString(rw, said)
 	case r.URL.Path == "/token":
 		_ = r.ParseForm()
 		grant := map[string]any{"access_token": w.value("granted access"), "token_type": "Bearer", "expires_in": 3600}
@@ -353,10 +436,7 @@ func (w *canaryWorld) think(key string, body []byte) map[string]any {
 		w.hold()
 		message["content"] = said
 	default:
-		args := `{}`
-		if tools[turn] == "ask" {
-			args = `{"message":"Who?","schema":{"type":"object","required":["password","pin"],"properties":{"password":{"type":"string"},"pin":{"type":"string"}}}}`
-		}
+		args := w.canaryArguments(tools[turn])
 		finish = "tool_calls"
 		message["tool_calls"] = []any{map[string]any{"id": fmt.Sprint("c", turn), "type": "function", "function": map[string]any{"name": tools[turn], "arguments": args}}}
 	}
@@ -416,7 +496,7 @@ func newNest(t *testing.T) *nest {
 		}
 		text = strings.NewReplacer(
 			"USERROOT", strings.Replace(n.URL, "://", "://somebody:{{url password}}@", 1),
-			"ROOT", n.URL, "COMMAND", command, "TOOLS", strings.Join(slices.DeleteFunc(canaryTools(), brought), ", "),
+			"ROOT", n.URL, "@DATABASE/", "@"+n.database.Addr().String()+"/", "COMMAND", command, "TOOLS", strings.Join(slices.DeleteFunc(canaryTools(), brought), ", "),
 		).Replace(text)
 		write(t, n.dir, name, a.plant(text, encode))
 		n.planted = append(n.planted, name)
@@ -440,6 +520,8 @@ func (n *nest) fillVault(t *testing.T) {
 	v := vault.New(vault.Config{File: filepath.Join(n.dir, "vault.age"), Key: sealed.KeyFile(filepath.Join(n.dir, "vault.key"))})
 	of := func(name string) secret.Value { return secret.New(n.value(name)) }
 	for _, c := range []vault.Credential{
+		{Name: "echo", Kind: vault.StaticBearer, URL: n.URL + "/echo", Secret: of("vault bearer of http_api")},
+		{Name: "hub", Kind: vault.StaticBearer, URL: n.URL + "/hub", Secret: of("vault bearer of github")},
 		{Kind: vault.StaticBearer, URL: n.URL + "/mcp/vault_bearer", Secret: of("vault bearer")},
 		{Kind: vault.StaticBearer, URL: n.URL + "/mcp/refuses/vault", Secret: of("vault bearer that is refused")},
 		{Kind: vault.StaticBearer, URL: n.URL + "/mcp/brought", Secret: of("vault bearer of an agent's server")},
@@ -538,6 +620,9 @@ func canaryUses() [][]use {
 			{"mcp call env -v 2", exitOK},
 			{"mcp call parrot_headers_fails -v 2 --format json", exitFailed},
 			{"mcp ping -v 2", exitFailed},
+			{"tools list -v 2", exitOK},
+			{"tools call github action=get_repo repo=o/r -v 2 --format json", exitOK},
+			{"tools call relational_database_query connection=shop query=SELECT -v 2", exitFailed},
 			{"mcp login refuses --timeout 1s -v 2", exitFailed},
 			{"vault check -v 2", exitFailed},
 			{"vault check -v 2 --format json", exitFailed},
@@ -622,7 +707,7 @@ func TestCanaries(t *testing.T) {
 			t.Errorf("%s did not reach the world", name)
 		}
 	}
-	if len(n.values) < 35 {
+	if len(n.values) < 41 {
 		t.Errorf("%d canaries", len(n.values))
 	}
 }
@@ -634,6 +719,7 @@ func canaryElsewhere() []string {
 		"age token key", "vault key", "a variable of nobody", "what is no secret to the program", "served token", "wrong served token",
 		"env of a server that dies", "answer", "answer variable", "vault access", "stored refresh", "stored client secret", "renewed refresh",
 		"argument", "password argument", "argument variable", "env literal", "env variable", "env default", "url password",
+		"env of a program", "env variable of a program",
 	}
 }
 
