@@ -177,7 +177,7 @@ func hostilePages() map[string]string {
 		"/adoption": strings.Repeat("<b><p>", 250) + strings.Repeat("</b><b><p>x", 60_000),
 		"/tables":   strings.Repeat("<table><tr><td>", 150) + strings.Repeat("<tr><td>x", 50_000),
 		"/wide":     strings.Repeat("<p>x", 100_000),
-		"/lists":    strings.Repeat("<ul><li>", 240) + strings.Repeat("<li>x", 60_000),
+		"/lists":    strings.Repeat("<ul><li>", 240) + strings.Repeat("<li>x", 10_000),
 		"/attrs":    "<p " + strings.Repeat("a=b ", 200_000) + ">x</p>",
 		"/names": "<p " + func() string {
 			var b strings.Builder
@@ -190,9 +190,9 @@ func hostilePages() map[string]string {
 		"/angles":   strings.Repeat("<", 1_000_000),
 		"/comment":  "<!--" + strings.Repeat("-", 1_000_000),
 		"/title":    "<title>" + strings.Repeat("<a>", 300_000),
-		"/links":    strings.Repeat(`<a href="/x">y</a>`, 50_000),
+		"/links":    strings.Repeat(`<a href="/x">y</a>`, 10_000),
 		"/emph":     "<p>" + strings.Repeat("*_`[", 200_000) + "</p>",
-		"/cells":    "<table>" + strings.Repeat("<tr>"+strings.Repeat("<td>x", 200), 400) + "</table>",
+		"/cells":    "<table>" + strings.Repeat("<tr>"+strings.Repeat("<td>x", 200), 80) + "</table>",
 		"/spans":    `<table><tr><td colspan="100000" rowspan="100000">x</td></tr>` + strings.Repeat("<tr><td>y", 1000) + "</table>",
 		"/words":    "<p>" + strings.Repeat("word, ", 160_000) + "</p>",
 	}
