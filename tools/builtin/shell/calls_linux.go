@@ -96,7 +96,7 @@ func filterOf(calls []call) []unix.SockFilter {
 
 // judge are the instructions for the call itself, which end the filter.
 func (c call) judge() []unix.SockFilter {
-	values, listed, other := c.never, uint32(refuse), uint32(allow)
+	values, listed, other := c.never, refuse, uint32(allow)
 	switch {
 	case c.only != nil:
 		values, listed, other = c.only, allow, refuse
