@@ -42,11 +42,11 @@ func (brave) request(ctx context.Context, base string, q inquiry) (*http.Request
 func (brave) findings(body []byte) ([]finding, error) {
 	var doc struct {
 		Web struct {
-			Results []struct {
+			Results few[struct {
 				Title, URL, Description, Age string
 				Date                         string   `json:"page_age"`
 				More                         []string `json:"extra_snippets"`
-			}
+			}]
 		}
 	}
 	if err := decode(body, &doc); err != nil {

@@ -134,6 +134,7 @@ func hubOf(cfg Config, args *native.Arguments) *hub {
 	case "":
 	case "search_repos", "search_issues", "search_code":
 		need(h.query != "", "query")
+		need(h.repo == "" || h.owner != "", "owner")
 	default:
 		need(h.owner != "", "owner")
 		need(h.repo != "", "repo")

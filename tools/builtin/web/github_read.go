@@ -66,7 +66,7 @@ func (h *hub) getRepo(ctx context.Context) (string, error) {
 func (h *hub) searchRepos(ctx context.Context) (string, error) {
 	var found struct {
 		Total int `json:"total_count"`
-		Items []hubRepo
+		Items few[hubRepo]
 	}
 	if err := h.get(ctx, h.paged("q", h.query), &found, "search", "repositories"); err != nil {
 		return "", err
@@ -113,7 +113,7 @@ func (i hubIssue) row(l *list) {
 }
 
 func (h *hub) listIssues(ctx context.Context) (string, error) {
-	var issues []hubIssue
+	var issues few[hubIssue]
 	if err := h.get(ctx, h.paged("state", h.state), &issues, "repos", h.owner, h.repo, "issues"); err != nil {
 		return "", err
 	}
@@ -135,7 +135,7 @@ func (h *hub) listIssues(ctx context.Context) (string, error) {
 func (h *hub) searchIssues(ctx context.Context) (string, error) {
 	var found struct {
 		Total int `json:"total_count"`
-		Items []hubIssue
+		Items few[hubIssue]
 	}
 	if err := h.get(ctx, h.paged("q", h.narrowed()), &found, "search", "issues"); err != nil {
 		return "", err
@@ -185,11 +185,11 @@ func (h *hub) getIssue(ctx context.Context) (string, error) {
 
 // comments adds a page of an issue's comments.
 func (h *hub) comments(ctx context.Context, l *list) error {
-	var all []struct {
+	var all few[struct {
 		User    hubUser
 		Body    string
 		Created string `json:"created_at"`
-	}
+	}]
 	if err := h.get(ctx, h.paged(), &all, "repos", h.owner, h.repo, "issues", strconv.Itoa(h.number), "comments"); err != nil {
 		return err
 	}
@@ -227,7 +227,7 @@ func (p hubPull) row(l *list) {
 }
 
 func (h *hub) listPulls(ctx context.Context) (string, error) {
-	var pulls []hubPull
+	var pulls few[hubPull]
 	if err := h.get(ctx, h.paged("state", h.state), &pulls, "repos", h.owner, h.repo, "pulls"); err != nil {
 		return "", err
 	}
@@ -248,13 +248,13 @@ func (h *hub) getPull(ctx context.Context) (string, error) {
 	if err := h.get(ctx, nil, &p, "repos", h.owner, h.repo, "pulls", number); err != nil {
 		return "", err
 	}
-	var files []struct {
+	var files few[struct {
 		Name      string `json:"filename"`
 		Before    string `json:"previous_filename"`
 		Status    string
 		Additions int
 		Deletions int
-	}
+	}]
 	if err := h.get(ctx, h.paged(), &files, "repos", h.owner, h.repo, "pulls", number, "files"); err != nil {
 		return "", err
 	}
@@ -294,7 +294,7 @@ func (h *hub) getFile(ctx context.Context) (string, error) {
 		Size                                        int
 		Download                                    string `json:"download_url"`
 	}
-	var entries []entry
+	var entries few[entry]
 	if json.Unmarshal(raw, &entries) == nil {
 		var l list
 		l.row("Folder /%s of %s/%s, %s", h.path, h.owner, h.repo, native.Plural(len(entries), "entry", "entries"))
@@ -330,13 +330,13 @@ func (h *hub) getFile(ctx context.Context) (string, error) {
 }
 
 func (h *hub) listCommits(ctx context.Context) (string, error) {
-	var commits []struct {
+	var commits few[struct {
 		SHA    string
 		Commit struct {
 			Message string
 			Author  struct{ Name, Date string }
 		}
-	}
+	}]
 	if err := h.get(ctx, h.paged("sha", h.ref, "path", h.path), &commits, "repos", h.owner, h.repo, "commits"); err != nil {
 		return "", err
 	}
@@ -353,13 +353,13 @@ func (h *hub) listCommits(ctx context.Context) (string, error) {
 }
 
 func (h *hub) listReleases(ctx context.Context) (string, error) {
-	var releases []struct {
+	var releases few[struct {
 		Tag        string `json:"tag_name"`
 		Name, Body string
 		Draft      bool
 		Prerelease bool
 		Published  string `json:"published_at"`
-	}
+	}]
 	if err := h.get(ctx, h.paged(), &releases, "repos", h.owner, h.repo, "releases"); err != nil {
 		return "", err
 	}
@@ -387,10 +387,10 @@ func (h *hub) listReleases(ctx context.Context) (string, error) {
 func (h *hub) searchCode(ctx context.Context) (string, error) {
 	var found struct {
 		Total int `json:"total_count"`
-		Items []struct {
+		Items few[struct {
 			Path       string
 			Repository hubRepo
-		}
+		}]
 	}
 	if err := h.get(ctx, h.paged("q", h.narrowed()), &found, "search", "code"); err != nil {
 		return "", err

@@ -87,6 +87,7 @@ func TestGitHub(t *testing.T) {
 		`{"action":"delete_repo","owner":"o","repo":"r"}`:                            "must be one of get_repo",
 		`{"action":"get_issue","owner":"o","repo":"r"}`:                              `get_issue needs the argument "number"`,
 		`{"action":"get_repo"}`:                                                      `get_repo needs the argument "owner"`,
+		`{"action":"search_issues","query":"x","repo":"r"}`:                          `search_issues needs the argument "owner"`,
 		`{"action":"search_code"}`:                                                   `needs the argument "query"`,
 		`{"action":"get_file","repo":"o/r"}`:                                         `needs the argument "path"`,
 		`{"action":"get_file","repo":"o/r","path":"../../../user"}`:                  `has ".." in it`,

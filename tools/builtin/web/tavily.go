@@ -39,10 +39,10 @@ func (tavily) request(ctx context.Context, base string, q inquiry) (*http.Reques
 
 func (tavily) findings(body []byte) ([]finding, error) {
 	var doc struct {
-		Results []struct {
+		Results few[struct {
 			Title, URL, Content string
 			Date                string `json:"published_date"`
-		}
+		}]
 	}
 	if err := decode(body, &doc); err != nil {
 		return nil, err

@@ -221,6 +221,8 @@ func decode(body []byte, v any) error {
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &kind) && kind.Field == "":
+		return errors.New("it is of another kind than it should be")
 	case errors.As(err, &kind):
 		return fmt.Errorf("its %s is of another kind than it should be", kind.Field)
 	case errors.As(err, &syntax):
