@@ -212,6 +212,17 @@ func TestNothingStaysOpen(t *testing.T) {
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // which closes what is forgotten
 	before := len(must(os.ReadDir("/proc/self/fd")))
+	t.Run("walk further down", func(t *testing.T) {
+		fsys := swapWorld(t, t.TempDir())
+		for name, want := range map[string]error{"/out/d/empty": nil, "/out/d/none": fs.ErrNotExist} {
+			if err := fsys.Walk(name, func(string, mount.Entry, error) error { return nil }); !errors.Is(err, want) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
+	if after := len(must(os.ReadDir("/proc/self/fd"))); after > before {
+		t.Errorf("a walk leaves %d open", after-before)
+	}
 	for act, do := range acts {
 		for _, name := range []string{"folder for a link out", "folder for a file", "folder for a pipe", "file for a hard link", "file for a pipe", "new folder for a link to what is read-only"} {
 			for at := 1; at <= 9; at++ {
