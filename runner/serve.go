@@ -138,6 +138,9 @@ func (s *Surface) selection(fail func(pos strict.Pos, code, message, hint string
 		case ofARun(t.Pattern):
 			fail(t.Pos, CodeNotServed, t.Pattern+" is for the agents of a crew that runs, and is not served", "serve a crew whose agents have it")
 			continue
+		case slices.Contains(harmlessTools(), t.Pattern):
+			fail(t.Pos, CodeNotServed, t.Pattern+" touches nothing but an agent's own conversation, and is not served", "leave it out: clients have their own")
+			continue
 		}
 		rules = append(rules, rule)
 		defs := slices.DeleteFunc(s.host.Tools(), s.host.isOfAgents)
@@ -216,7 +219,7 @@ func (s *Surface) sync() {
 	defer s.mu.Unlock()
 	var now []tools.Tool
 	for _, d := range s.host.Tools() {
-		if d.Name == humanInput || ofARun(d.Name) || s.host.isOfAgents(d) || !allows(s.selects, d) {
+		if d.Name == humanInput || ofARun(d.Name) || slices.Contains(harmlessTools(), d.Name) || s.host.isOfAgents(d) || !allows(s.selects, d) {
 			continue
 		}
 		if t, ok := s.host.registry.Lookup(d.Name); ok && s.host.pins.holds(t.Definition()) {

@@ -537,7 +537,7 @@ mcp:
     other: { command: "${SERVER}", args: [mcptest-server, standard, -tools, count, -contents] }
   served:
     demo:
-      tools: [eho, "echo:a=b", "[", human_input, "nothing_*", "mcp__notes__*", rag_search]
+      tools: [eho, "echo:a=b", "[", human_input, "nothing_*", "mcp__notes__*", rag_search, todo]
       crews: [a.yaml, b.yaml, {path: c.yaml, name: tides}, gone.yaml, broken.yaml]
       prompts: [notes, other]
 `,
@@ -563,6 +563,7 @@ mcp:
 		`crewhost.yaml:8:32: allow rule "["`,
 		`crewhost.yaml:8:37: human_input asks the person at this host, and is not served`,
 		`crewhost.yaml:8:80: rag_search is for the agents of a crew that runs, and is not served`,
+		`crewhost.yaml:8:92: todo touches nothing but an agent's own conversation, and is not served`,
 		`crewhost.yaml:9:23: the crews a.yaml and b.yaml would both be served as "same"`,
 		`crewhost.yaml:9:38: the crew c.yaml would be served as "tides", which is the name of a tool of MCP server "notes"`,
 		`crewhost.yaml:9:60: there is no crew gone.yaml [not-found]`,
@@ -574,6 +575,23 @@ mcp:
 	}
 	if strings.Contains(got, "nothing_*") {
 		t.Errorf("a pattern that fits nothing yet is no fault:\n%s", got)
+	}
+}
+
+// Where all is served, what makes sense within a crew alone is not.
+func TestSurfaceOfAll(t *testing.T) {
+	r := open(t, map[string]string{"crewhost.yaml": "mcp: { served: { all: { tools: ['*'] } } }\n"})
+	var names []string
+	for _, d := range r.surface(t).Tools() {
+		names = append(names, d.Name)
+	}
+	if !slices.Contains(names, "file_read") {
+		t.Errorf("served are %q", names)
+	}
+	for _, name := range []string{"human_input", "think", "todo", "memory_store", "semantic_search", "rag_search"} {
+		if slices.Contains(names, name) {
+			t.Errorf("%s is served", name)
+		}
 	}
 }
 
