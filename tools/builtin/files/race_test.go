@@ -1,0 +1,7 @@
+//go:build race
+
+package files_test
+
+// raced says that pools forget a part of what they are given, so that what is
+// allocated tells nothing.
+const raced = true
