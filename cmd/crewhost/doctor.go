@@ -138,7 +138,7 @@ func (d *diagnosis) examine(ctx *cli.Context, c *console, anchor string) error {
 		d.add("mount "+m.Virtual, fine, "%s", m.Rights)
 	}
 	d.servers(host.Servers())
-	d.add("tools", fine, "%s", count(len(host.Tools()), "tool"))
+	d.tools(host)
 	d.tokens(host.Weigh(ctx.Context, nil, nil))
 	return nil
 }
@@ -197,6 +197,21 @@ func (d *diagnosis) servers(reports []mcp.ServerReport) {
 			d.add(check, fine, "%s, protocol %s, %s", count(len(r.Tools), "tool"), r.Protocol, took(r.Took))
 		}
 	}
+}
+
+// tools says how many tools there are, and which of the host's own are off.
+func (d *diagnosis) tools(host *runner.Host) {
+	var off []string
+	for _, t := range host.Builtins() {
+		if t.Why != "" {
+			off = append(off, t.Tool.Name)
+		}
+	}
+	detail := count(len(host.Tools()), "tool")
+	if len(off) > 0 {
+		detail += "; off: " + strings.Join(off, ", ") + " (crewhost tools list says how to turn them on)"
+	}
+	d.add("tools", fine, "%s", detail)
 }
 
 // tokens says what the tools take of a model's context where all were offered.
