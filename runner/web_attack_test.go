@@ -358,7 +358,7 @@ func TestWebCredentials(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	o := newOutside(t, v, gateway.Tool{Name: "http_api", Credentials: []string{"missing", "api", "deep"}}, nil, func(w http.ResponseWriter, r *http.Request) {
+	o := newOutside(t, v, gateway.Tool{Name: "http_api", Credentials: []string{"missing", "deep", "api"}}, nil, func(w http.ResponseWriter, r *http.Request) {
 		if to := r.URL.Query().Get("to"); to != "" {
 			http.Redirect(w, r, to, http.StatusFound)
 			return
@@ -376,6 +376,7 @@ func TestWebCredentials(t *testing.T) {
 		"https://api.example.com/v1/%2e%2e/v2":                               {own + "|agents-key"},
 		"https://api.example.com/v1/..%2fv2":                                 {own + "|agents-key"},
 		"https://api.example.com/v1/..%5cv2":                                 {own + "|agents-key"},
+		"https://api.example.com/v1/a%2fb":                                   {own + "|agents-key"},
 		"https://api.example.com/v1/%252e%252e/v2":                           {own + "|agents-key"},
 		"https://api.example.com/v1/..;/v2":                                  {own + "|agents-key"},
 		"https://api.example.com:8443/v1":                                    {own + "|agents-key"},
