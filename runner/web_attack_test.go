@@ -50,7 +50,6 @@ type outside struct {
 	dialled  []string
 	requests []*http.Request
 	told     []gateway.Forward
-	log      strings.Builder
 }
 
 func newOutside(t *testing.T, v *vault.Vault, own gateway.Tool, allow []string, handler http.HandlerFunc) *outside {
