@@ -79,8 +79,8 @@ func checkSystem(file *os.File) error {
 	if err != nil {
 		return err
 	}
-	// The type has another width on each processor; its lower half is the number.
-	if name := pseudo(uint32(stat.Type & 0xffffffff)); name != "" { //nolint:gosec // cut on purpose
+	// The type has another width on each processor; its lower 32 bits are the number.
+	if name := pseudo(uint32(stat.Type)); name != "" {
 		return &reason{"it lies in the system's " + name + ", which holds no files of anybody's", fs.ErrPermission}
 	}
 	return nil
