@@ -23,11 +23,11 @@ import (
 
 // registerBuiltins adds the host's own tools to the registry.
 func (h *Host) registerBuiltins() error {
-	off, err := builtin.Register(h.registry, h.builtinConfig())
+	own, err := builtin.Register(h.registry, h.builtinConfig())
 	if err != nil {
 		return fmt.Errorf("registering the built-in tools: %w", err)
 	}
-	h.builtins, h.off = h.registry.Names(), off
+	h.builtins, h.native = h.registry.Names(), own
 	h.warnUnconfined()
 	return nil
 }
@@ -150,4 +150,4 @@ func (h *Host) MissingCredentials(ctx context.Context) (notes []string) {
 }
 
 // Builtins returns the host's own tools, those that are off among them, by name.
-func (h *Host) Builtins() []builtin.Off { return builtin.All(h.builtinConfig()) }
+func (h *Host) Builtins() []builtin.Offer { return slices.Clone(h.native) }

@@ -132,9 +132,9 @@ type Host struct {
 	person   permission.Approver // who can be asked, whatever was answered before
 	twice    declared            // tools that may be called twice
 	builtins []string
-	off      []builtin.Off // of the built-in tools, those that are not there
-	taped    *tapedHost    // nil: the host is no replay
-	programs *programs     // of agents
+	native   []builtin.Offer // the host's own tools, on or off
+	taped    *tapedHost      // nil: the host is no replay
+	programs *programs       // of agents
 }
 
 // Open checks the settings as far as that needs no server, then opens the mounts,

@@ -16,7 +16,7 @@ import (
 // whyOff says of a tool of the host's own that is off how to turn it on, as the end of a
 // sentence that begins with its name; empty: none of the name is off.
 func (h *Host) whyOff(name string) string {
-	for _, o := range h.off {
+	for _, o := range h.native {
 		if o.Tool.Name == name {
 			return o.Why
 		}

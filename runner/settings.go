@@ -143,7 +143,7 @@ func (h *Host) IdleRules() []string {
 			}
 		}
 	}
-	for _, o := range h.off { // a rule about a tool that may be turned on is no slip
+	for _, o := range h.native { // a rule about a tool that may be turned on is no slip
 		offered = append(offered, permission.Request{Tool: o.Tool.Name})
 	}
 	offered = append(offered, permission.Request{Tool: agent.AskCoworker}, permission.Request{Tool: agent.DelegateWork})

@@ -106,7 +106,7 @@ func completeTools(c *console) func(*cli.Context) {
 }
 
 // builtinNamed is the host's own tool of that name, on or off.
-func builtinNamed(host *runner.Host, command, name string) (builtin.Off, error) {
+func builtinNamed(host *runner.Host, command, name string) (builtin.Offer, error) {
 	var names []string
 	for _, t := range host.Builtins() {
 		if t.Tool.Name == name {
@@ -118,7 +118,7 @@ func builtinNamed(host *runner.Host, command, name string) (builtin.Off, error) 
 	if near := strict.Nearest(name, names); near != "" {
 		hint = fmt.Sprintf(" (did you mean %q?)", near)
 	}
-	return builtin.Off{}, usagef("%s: there is no built-in tool %q%s; crewhost tools list lists them, and crewhost mcp tools those of servers", command, name, hint)
+	return builtin.Offer{}, usagef("%s: there is no built-in tool %q%s; crewhost tools list lists them, and crewhost mcp tools those of servers", command, name, hint)
 }
 
 // effectOf says what calls of a tool do to the world.
@@ -175,7 +175,7 @@ type jsonBuiltin struct {
 	Policy      *jsonDecision   `json:"policy,omitempty"`
 }
 
-func jsonBuiltinOf(t builtin.Off) jsonBuiltin {
+func jsonBuiltinOf(t builtin.Offer) jsonBuiltin {
 	return jsonBuiltin{
 		Name: t.Tool.Name, Title: t.Tool.Title, Description: t.Tool.Description, On: t.Why == "", Why: t.Why,
 		Effect: effectOf(t.Tool), Files: t.Tool.WritesFiles, Network: t.Tool.Open,
@@ -218,7 +218,7 @@ func toolsShow(ctx *cli.Context, c *console) error {
 		return usagef("tools show: name a tool; crewhost tools list lists them")
 	}
 	return withTools(ctx, c, "ask", func(ctx *cli.Context, host *runner.Host, out *output) error {
-		var found []builtin.Off
+		var found []builtin.Offer
 		for _, name := range ctx.Args().Slice() {
 			t, err := builtinNamed(host, "tools show", name)
 			if err != nil {
@@ -259,7 +259,7 @@ func toolsShow(ctx *cli.Context, c *console) error {
 }
 
 // builtin prints what a tool does and takes. policy is nil of one that is off.
-func (o *output) builtin(host *runner.Host, t builtin.Off, policy *runner.Explanation) error {
+func (o *output) builtin(host *runner.Host, t builtin.Offer, policy *runner.Explanation) error {
 	if err := o.text("%s: %s\n\n%s\n\n", t.Tool.Name, t.Tool.Title, strings.TrimSpace(t.Tool.Description)); err != nil {
 		return err
 	}

@@ -11,10 +11,10 @@
 // They are made of package tools/native, and registered together:
 //
 //	var reg tools.Registry
-//	off, err := builtin.Register(&reg, builtin.Config{FS: fsys, Asker: terminal})
+//	all, err := builtin.Register(&reg, builtin.Config{FS: fsys, Asker: terminal})
 //
 // A tool that could do harm, or that lacks something, is off until the settings turn it
-// on, and [Off] says how.
+// on, and [Offer] says how.
 package builtin
 
 import (
@@ -51,35 +51,33 @@ type Config struct {
 	Disabled []string
 }
 
-// Off is a tool that is not registered.
-type Off struct {
+// Offer is a tool as the settings leave it.
+type Offer struct {
 	Tool native.Tool
 	// Why says what keeps it off and which setting turns it on, as the end of a sentence
-	// that begins with its name.
+	// that begins with its name. One that is on has none.
 	Why string
 }
 
-// Register adds the tools that are on to reg, and returns those that are off, by name.
-// The error joins the refusals of reg.
-func Register(reg *tools.Registry, cfg Config) ([]Off, error) {
+// Register adds the tools that are on to reg, and returns all of them, as [All] does. The
+// error joins the refusals of reg.
+func Register(reg *tools.Registry, cfg Config) ([]Offer, error) {
 	var errs []error
-	var off []Off
-	for _, t := range All(cfg) {
-		if t.Why != "" {
-			off = append(off, t)
-			continue
+	all := All(cfg)
+	for _, t := range all {
+		if t.Why == "" {
+			errs = append(errs, reg.Add(t.Tool))
 		}
-		errs = append(errs, reg.Add(t.Tool))
 	}
-	return off, errors.Join(errs...)
+	return all, errors.Join(errs...)
 }
 
-// All returns every tool by name, on or off: one that is on has no Why.
-func All(cfg Config) []Off {
-	var all []Off
+// All returns every tool by name, on or off.
+func All(cfg Config) []Offer {
+	var all []Offer
 	add := func(why string, list ...native.Tool) {
 		for _, t := range list {
-			o := Off{t, why}
+			o := Offer{t, why}
 			if slices.Contains(cfg.Disabled, t.Name) {
 				o.Why = "is one of tools.disabled in the settings"
 			}
@@ -112,6 +110,6 @@ func All(cfg Config) []Off {
 	run := *programs
 	run.FS = cfg.FS
 	add(why, shell.Tools(run)...)
-	slices.SortFunc(all, func(a, b Off) int { return strings.Compare(a.Tool.Name, b.Tool.Name) })
+	slices.SortFunc(all, func(a, b Offer) int { return strings.Compare(a.Tool.Name, b.Tool.Name) })
 	return all
 }

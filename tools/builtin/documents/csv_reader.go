@@ -165,7 +165,7 @@ func (c *csvCall) run(ctx context.Context, fsys *mount.FS) (string, error) {
 		return "", err
 	}
 	defer f.Close()
-	text, form, err := charset.NewReader(contextReader{ctx, f}, c.encoding)
+	text, form, err := charset.NewReader(native.Reader(ctx, f), c.encoding)
 	if err != nil {
 		return "", fmt.Errorf("%s can't be read: %w", c.path, err)
 	}

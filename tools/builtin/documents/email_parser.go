@@ -116,7 +116,7 @@ func (c emailCall) run(ctx context.Context, fsys *mount.FS) (string, error) {
 	if f.Info().Size > maxMailMessage {
 		return "", fmt.Errorf("%s has %d bytes, and at most %d can be read", c.path, f.Info().Size, maxMailMessage)
 	}
-	box := newMboxReader(contextReader{ctx, io.LimitReader(f, maxMailMessage)})
+	box := newMboxReader(native.Reader(ctx, io.LimitReader(f, maxMailMessage)))
 	for n := 1; n < c.number; n++ {
 		more, err := box.advance()
 		if err != nil {

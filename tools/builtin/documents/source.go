@@ -23,7 +23,7 @@ func readFile(ctx context.Context, fsys *mount.FS, path string, limit int64) ([]
 		return nil, err
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(contextReader{ctx, f}, limit+1))
+	data, err := io.ReadAll(io.LimitReader(native.Reader(ctx, f), limit+1))
 	switch {
 	case err != nil:
 		return nil, err
@@ -31,19 +31,6 @@ func readFile(ctx context.Context, fsys *mount.FS, path string, limit int64) ([]
 		return nil, fmt.Errorf("%s has %d bytes, and at most %d can be worked on", path, f.Info().Size, limit)
 	}
 	return data, nil
-}
-
-// contextReader reads until ctx ends.
-type contextReader struct {
-	ctx context.Context //nolint:containedctx // Read has no other way to it
-	r   io.Reader
-}
-
-func (c contextReader) Read(b []byte) (int, error) {
-	if err := c.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return c.r.Read(b)
 }
 
 // excerpt is what a call gives of a long text: most characters from the offset on, the

@@ -194,14 +194,14 @@ func (w *writing) present(ctx context.Context) (f charset.Format, windows bool, 
 		return f, false, err
 	}
 	defer file.Close()
-	r, f, err := charset.NewReader(contextReader{ctx, file}, "")
+	r, f, err := charset.NewReader(native.Reader(ctx, file), "")
 	if err != nil && w.encoding != "" && ctx.Err() == nil {
 		// The bytes don't tell, and the caller does.
 		if file, err = w.fsys.Open(w.path); err != nil {
 			return f, false, err
 		}
 		defer file.Close()
-		r, f, err = charset.NewReader(contextReader{ctx, file}, w.encoding)
+		r, f, err = charset.NewReader(native.Reader(ctx, file), w.encoding)
 	}
 	if err != nil {
 		return f, false, fmt.Errorf("%s was not written: what it holds can't be added to: %w", w.path, err)

@@ -10,6 +10,7 @@ import (
 
 	"crewhost/tools/builtin/charset"
 	"crewhost/tools/mount"
+	"crewhost/tools/native"
 )
 
 // readAll reads a file of at most maxFile bytes and stops when ctx ends.
@@ -19,7 +20,7 @@ func readAll(ctx context.Context, fsys *mount.FS, path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(contextReader{ctx, f}, maxFile+1))
+	data, err := io.ReadAll(io.LimitReader(native.Reader(ctx, f), maxFile+1))
 	switch {
 	case err != nil:
 		return nil, err
@@ -27,19 +28,6 @@ func readAll(ctx context.Context, fsys *mount.FS, path string) ([]byte, error) {
 		return nil, fmt.Errorf("read %s: the file has %d bytes, and at most %d can be read at once", path, f.Info().Size, maxFile)
 	}
 	return data, nil
-}
-
-// contextReader reads until ctx ends.
-type contextReader struct {
-	ctx context.Context //nolint:containedctx // Read has no other way to it
-	r   io.Reader
-}
-
-func (c contextReader) Read(b []byte) (int, error) {
-	if err := c.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return c.r.Read(b)
 }
 
 // text is the text of a file, read as it comes.
@@ -56,7 +44,7 @@ func openText(ctx context.Context, fsys *mount.FS, path, encoding string) (*text
 	if err != nil {
 		return nil, err
 	}
-	r, format, err := charset.NewReader(contextReader{ctx, f}, encoding)
+	r, format, err := charset.NewReader(native.Reader(ctx, f), encoding)
 	if err != nil {
 		_ = f.Close()
 		return nil, &noTextError{path, err}
